@@ -1,0 +1,1 @@
+"""Interactive figures that the lessons and the site share; every number in them comes from `reference_impl`."""
