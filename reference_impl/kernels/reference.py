@@ -1,0 +1,74 @@
+"""Plain PyTorch twins of every kernel: the definition that the fast versions are tested against, and the fallback.
+
+They run in any dtype (float64 included) on any device and say in a few lines what each kernel computes. Scores and the
+softmax of half-precision inputs are taken in float32, as the fast kernels do. Attention: Vaswani et al. 2017, section
+3.2.1; block tables: Kwon et al. 2023 (PagedAttention), section 4.1.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x [n, in] times weight [out, in] transposed, plus bias [out] -> [n, out] in x's dtype."""
+    if x.dtype != weight.dtype:
+        weight = weight.to(x.dtype)
+    if bias is not None and bias.dtype != x.dtype:
+        bias = bias.to(x.dtype)
+    return F.linear(x, weight, bias)
+
+
+def paged_attention(
+    q: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    block_tables: Tensor,
+    query_lens: Tensor,
+    context_lens: Tensor,
+    scale: float,
+) -> Tensor:
+    """Causal grouped-query attention of each sequence's newest tokens over its own blocks.
+
+    q [n_tokens, n_heads, head_dim], sequences packed one after another; caches [n_blocks, n_kv_heads, block_size,
+    head_dim]; block_tables [n_seqs, max_blocks]; query_lens and context_lens [n_seqs], the context including the new
+    tokens. Returns a tensor like q. Whatever lies in a block behind a sequence's length is never read.
+    """
+    n_kv_heads, block_size, head_dim = k_cache.shape[1:]
+    group = q.shape[1] // n_kv_heads
+    compute = torch.promote_types(q.dtype, torch.float32)
+    out = torch.empty_like(q)
+    first = 0
+    for table, n_new, n_context in zip(block_tables, query_lens.tolist(), context_lens.tolist(), strict=True):
+        blocks = table[: -(-n_context // block_size)].long()
+        # [blocks, kv_heads, block_size, head_dim] -> [kv_heads, 1, context, head_dim]
+        keys, values = (
+            cache[blocks].transpose(0, 1).reshape(n_kv_heads, 1, -1, head_dim)[:, :, :n_context].to(compute)
+            for cache in (k_cache, v_cache)
+        )
+        queries = q[first : first + n_new].to(compute).view(n_new, n_kv_heads, group, head_dim).permute(1, 2, 0, 3)
+        scores = queries @ keys.transpose(-1, -2) * scale  # [kv_heads, group, new, context]
+        position = torch.arange(n_context - n_new, n_context, device=q.device)
+        future = torch.arange(n_context, device=q.device) > position[:, None]
+        weights = scores.masked_fill(future, float("-inf")).softmax(-1)
+        result = (weights @ values).permute(2, 0, 1, 3).reshape(n_new, -1, head_dim)
+        out[first : first + n_new] = result.to(q.dtype)
+        first += n_new
+    return out
+
+
+def store_kv(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor) -> None:
+    """Writes k and v [n_tokens, n_kv_heads, head_dim] into the caches, in place.
+
+    slots int64 [n_tokens]: block * block_size + place in the block. A negative slot is a padding row: nothing is
+    written for it.
+    """
+    block_size = k_cache.shape[2]
+    real = slots >= 0
+    if not real.all():
+        slots, k, v = slots[real], k[real], v[real]
+    block, place = slots // block_size, slots % block_size
+    k_cache[block, :, place] = k.to(k_cache.dtype)
+    v_cache[block, :, place] = v.to(v_cache.dtype)
