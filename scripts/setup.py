@@ -1,0 +1,170 @@
+"""Sets up what a `make` target needs: the virtual environment, the packages, a browser for the tests.
+
+Runs with nothing but a Python and its standard library. Each step says what it does; a step whose inputs have not
+changed since it last succeeded is skipped, so a second run takes a fraction of a second. What is missing on the machine
+is named, with the way to get it.
+
+    python3 scripts/setup.py lab             a learner's environment
+    python3 scripts/setup.py dev --browser   everything the tests need
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+SUPPORTED = ((3, 11), (3, 13))
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+class SetupError(Exception):
+    """Something that only the person at the keyboard can mend; the message says how."""
+
+
+def say(text: str) -> None:
+    print(f"setup: {text}", file=sys.stderr, flush=True)
+
+
+def run(title: str, *command: str | Path, hint: str) -> None:
+    """Run one step, showing its own progress; raise SetupError with `hint` when it fails."""
+    start = time.monotonic()
+    say(f"{title} ...")
+    try:
+        subprocess.run([str(part) for part in command], check=True, cwd=ROOT)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise SetupError(f"{title} failed ({error}). {hint}") from None
+    say(f"{title}: done in {time.monotonic() - start:.0f} s")
+
+
+def supported(version: tuple[int, int]) -> bool:
+    return SUPPORTED[0] <= version <= SUPPORTED[1]
+
+
+def find_python() -> str:
+    """The interpreter to build the environment with: this one if it fits, else the newest fitting one on PATH."""
+    if supported(sys.version_info[:2]):
+        return sys.executable
+    for minor in range(SUPPORTED[1][1], SUPPORTED[0][1] - 1, -1):
+        candidate = shutil.which(f"python3.{minor}")
+        if candidate and subprocess.run([candidate, "-c", ""], capture_output=True).returncode == 0:
+            return candidate
+    raise SetupError(
+        f"Python 3.11, 3.12 or 3.13 is needed; this is {platform.python_version()} and no other was found on PATH. "
+        "Get one from python.org, with `apt install python3 python3-venv`, `brew install python@3.13` or "
+        "`conda env create -f environment.yml`, then run the command again."
+    )
+
+
+def make_venv() -> None:
+    if PYTHON.exists() and subprocess.run([PYTHON, "-c", "import pip"], capture_output=True).returncode == 0:
+        return
+    run(
+        "making the virtual environment .venv",
+        find_python(), "-m", "venv", "--clear", VENV,
+        hint="On Debian and Ubuntu: `apt install python3-venv`.",
+    )  # fmt: skip
+
+
+def fingerprint(extra: str) -> str:
+    inputs = [(ROOT / name).read_bytes() for name in ("pyproject.toml", "constraints.txt")]
+    return hashlib.sha256(b"\0".join([extra.encode(), str(VENV).encode(), *inputs])).hexdigest()
+
+
+def install(extra: str) -> None:
+    """Install the project with one extra, at the versions of constraints.txt."""
+    stamp = VENV / f".installed-{extra}"
+    if stamp.exists() and stamp.read_text() == fingerprint(extra):
+        return
+    network = "Is the network up? Behind a mirror, configure pip as usual: its settings are honoured."
+    pip = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check")
+    if not (BIN / "uv").exists() and not (BIN / "uv.exe").exists():
+        run("installing uv, a fast installer", *pip, "--quiet", "uv", hint=network)
+    # torch through pip, since pip's own settings say where a CPU or CUDA build comes from.
+    index = os.environ.get("TORCH_INDEX")
+    source = ("--index-url", index) if index else ()
+    run(
+        "installing torch (the largest download: 0.2 GB for a CPU build, 3 GB with CUDA)",
+        *pip, "--constraint", "constraints.txt", *source, "torch", hint=network,
+    )  # fmt: skip
+    run(
+        f"installing the course and its '{extra}' packages",
+        BIN / "uv", "pip", "install", "--python", PYTHON, "--constraint", "constraints.txt",
+        "--editable", f".[{extra}]", hint=network,
+    )  # fmt: skip
+    configure_jupyterlab()
+    stamp.write_text(fingerprint(extra))
+
+
+def configure_jupyterlab() -> None:
+    """JupyterLab asks every new user whether to fetch news from another host; the course answers no."""
+    settings = VENV / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    wanted = {"@jupyterlab/apputils-extension:notification": {"checkForUpdates": False, "fetchNews": "false"}}
+    settings.write_text(json.dumps(wanted, indent=2) + "\n")
+
+
+def find_browser() -> str | None:
+    """A Chromium that the tests can drive: $CHROMIUM, one on PATH, or the one that Playwright downloaded."""
+    named = os.environ.get("CHROMIUM")
+    if named:
+        return named
+    for name in BROWSERS:
+        if path := shutil.which(name):
+            return path
+    code = (
+        "from playwright.sync_api import sync_playwright as p\nwith p() as play: print(play.chromium.executable_path)"
+    )
+    found = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True).stdout.strip()
+    return found if found and Path(found).exists() else None
+
+
+def install_browser() -> None:
+    """Get a Chromium where this user may; otherwise say what to install and go on (the browser tests say it too)."""
+    if find_browser():
+        return
+    advice = (
+        "Install Chromium (Debian: `apt install chromium`; elsewhere `.venv/bin/playwright install chromium`) "
+        "or set CHROMIUM to the path of one."
+    )
+    release = Path("/etc/os-release")
+    debian = release.exists() and "ID=debian" in release.read_text().splitlines()
+    try:
+        if debian and os.geteuid() == 0:
+            run("updating the package list", "apt-get", "update", "-qq", hint=advice)
+            run("installing Debian's Chromium", "apt-get", "install", "-y", "-qq", "chromium", hint=advice)
+        else:
+            run("downloading Chromium for the browser tests", BIN / "playwright", "install", "chromium", hint=advice)
+    except SetupError as error:
+        say(f"{error}\nsetup: going on without a browser: the browser tests will fail until there is one.")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("extra", choices=("lab", "book", "test", "dev", "bench"), help="which packages to install")
+    parser.add_argument("--browser", action="store_true", help="also get a Chromium for the browser tests")
+    arguments = parser.parse_args()
+    try:
+        make_venv()
+        install(arguments.extra)
+        if arguments.browser:
+            install_browser()
+    except SetupError as error:
+        print(f"setup: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
