@@ -1,0 +1,42 @@
+"""What a GPU can do at best: arithmetic per second, bytes per second, bytes of memory. Every bound divides by one of the three.
+
+Figures are the vendors' data sheets: dense bf16 (not the doubled "with sparsity" figure), decimal units (1 GB = 10^9 bytes).
+Standard library only. What this machine reaches is measured by `benchmarks`, not looked up.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """peak_flops in FLOP/s (dense bf16), bandwidth in bytes/s, memory in bytes."""
+
+    name: str
+    peak_flops: float
+    bandwidth: float
+    memory_bytes: float
+
+    def __post_init__(self) -> None:
+        for field in ("peak_flops", "bandwidth", "memory_bytes"):
+            if not 0 < getattr(self, field) < float("inf"):
+                raise ValueError(f"{self.name}: {field} must be positive and finite, got {getattr(self, field)}")
+
+    @property
+    def ridge(self) -> float:
+        """FLOP per byte above which arithmetic, not memory, is the limit (the ridge point of the roofline)."""
+        return self.peak_flops / self.bandwidth
+
+
+GPUS: dict[str, Gpu] = {
+    "h100-sxm": Gpu("H100 SXM", 989.5e12, 3.35e12, 80e9),
+    "h200": Gpu("H200", 989.5e12, 4.8e12, 141e9),
+    "a100-80g": Gpu("A100 80 GB", 312e12, 2.039e12, 80e9),
+    "generic-1tb": Gpu("a card with 1 TB/s", 165e12, 1e12, 24e9),  # round numbers, near an RTX 4090
+}
+
+
+def find_gpu(name: str) -> Gpu:
+    """The GPU called `name`; ValueError that lists the known ones otherwise."""
+    if name not in GPUS:
+        raise ValueError(f"unknown GPU {name!r}; known: {', '.join(GPUS)}")
+    return GPUS[name]
