@@ -7,7 +7,6 @@ torch` in the environment turns the fast versions off; `backend=` picks one for 
 
 from __future__ import annotations
 
-
 from torch import Tensor
 
 from reference_impl.kernels import reference

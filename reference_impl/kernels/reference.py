@@ -8,7 +8,6 @@ softmax of half-precision inputs are taken in float32, as the fast kernels do. A
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -18,7 +17,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         weight = weight.to(x.dtype)
     if bias is not None and bias.dtype != x.dtype:
         bias = bias.to(x.dtype)
-    return F.linear(x, weight, bias)
+    return torch.nn.functional.linear(x, weight, bias)
 
 
 def paged_attention(
