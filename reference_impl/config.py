@@ -85,27 +85,15 @@ class ModelConfig:
         return int(2 * self.n_layers * self.n_kv_heads * self.head_dim * bytes_per_value)
 
 
-_LLAMA_3_2 = RopeScaling(factor=32.0, low_freq_factor=1.0, high_freq_factor=4.0, original_context=8192)
+_STRETCHED = RopeScaling(factor=32.0, low_freq_factor=1.0, high_freq_factor=4.0, original_context=8192)
+_llama_3_2 = partial(ModelConfig, rope_theta=5e5, rope_scaling=_STRETCHED, max_context=131_072)
 _qwen = partial(ModelConfig, vocab_size=151_936, tied=True, rope_theta=1e6, norm_eps=1e-6)
 
 _PRESETS = (
     ModelConfig("smollm2-135m", 30, 576, 9, 3, 64, 1536, 49_152, tied=True, rope_theta=1e5, max_context=8192),
     _qwen("qwen2.5-0.5b", 24, 896, 14, 2, 64, 4864, max_context=32_768, qkv_bias=True),
     _qwen("qwen3-0.6b", 28, 1024, 16, 8, 128, 3072, max_context=40_960, qk_norm=True),
-    ModelConfig(
-        "llama-3.2-1b",
-        16,
-        2048,
-        32,
-        8,
-        64,
-        8192,
-        128_256,
-        tied=True,
-        rope_theta=5e5,
-        rope_scaling=_LLAMA_3_2,
-        max_context=131_072,
-    ),  # fmt: skip
+    _llama_3_2("llama-3.2-1b", 16, 2048, 32, 8, 64, 8192, vocab_size=128_256, tied=True),
     _qwen("qwen3-4b", 36, 2560, 32, 8, 128, 9728, max_context=40_960, qk_norm=True),
     ModelConfig("llama-2-7b", 32, 4096, 32, 32, 128, 11_008, 32_000, max_context=4096),
     ModelConfig("llama-3-8b", 32, 4096, 32, 8, 128, 14_336, 128_256, rope_theta=5e5, max_context=8192),

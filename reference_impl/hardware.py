@@ -1,7 +1,7 @@
-"""What a GPU can do at best: arithmetic per second, bytes per second, bytes of memory. Every bound divides by one of the three.
+"""What a GPU can do at best: arithmetic per second, bytes per second, bytes of memory. Every bound divides by one.
 
-Figures are the vendors' data sheets: dense bf16 (not the doubled "with sparsity" figure), decimal units (1 GB = 10^9 bytes).
-Standard library only. What this machine reaches is measured by `benchmarks`, not looked up.
+Figures are the vendors' data sheets: dense bf16 (not the doubled figure "with sparsity"), decimal units (1 GB is 10^9
+bytes). Standard library only.
 """
 
 from dataclasses import dataclass

@@ -1,0 +1,1 @@
+"""Guess, then check: a draft proposes tokens and the target model verifies them in one pass."""
