@@ -8,12 +8,12 @@ import base64
 import html
 import io
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+import ipywidgets as widgets
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -139,8 +139,7 @@ def table_html(points: Sequence[GroupPoint], chosen: GroupPoint) -> str:
 class GroupExplorer:
     """The last value of a cell: a slider where there is a kernel, the figure and the table where there is none.
 
-    points: what `sweep` returned. start: the group size shown first. With LLM_COURSE_STATIC=1 in the environment
-    (a build of the site) no widget is made.
+    points: what `sweep` returned. start: the group size shown first.
     """
 
     def __init__(self, points: Sequence[GroupPoint], start: int = 32) -> None:
@@ -167,8 +166,6 @@ class GroupExplorer:
 
     def widget(self) -> Any:
         """An ipywidgets slider above the page of the chosen group size."""
-        import ipywidgets as widgets  # only where there is a kernel to talk to
-
         slider = widgets.SelectionSlider(
             options=list(self.points), value=self.start, description="group size", layout=widgets.Layout(width="420px")
         )
@@ -177,12 +174,13 @@ class GroupExplorer:
         return widgets.VBox([slider, view])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = {
+        for group_size in self.points:
+            self.page(group_size)  # drawn now, so that the slider answers at once
+        note = (
+            f'<p class="still-note">A slider in JupyterLab; shown here for <strong>groups of {self.start}</strong>.</p>'
+        )
+        return {
+            WIDGET_MIME: self.widget()._repr_mimebundle_()[WIDGET_MIME],
+            "text/html": note + self.page(self.start),  # what a page without a kernel shows instead
             "text/plain": sentence(self.points[self.start]),
-            "text/html": self.page(self.start),
         }
-        if os.environ.get("LLM_COURSE_STATIC") != "1":
-            for group_size in self.points:
-                self.page(group_size)  # drawn now, so that the slider answers at once
-            bundle |= {WIDGET_MIME: self.widget()._repr_mimebundle_()[WIDGET_MIME]}
-        return bundle

@@ -86,19 +86,14 @@ def test_moving_the_slider_shows_the_page_of_the_new_group_size(explorer: GroupE
     assert "Groups of 128:" in view.value
 
 
-def test_without_a_kernel_the_cell_still_holds_the_figure_its_alt_text_and_the_table(
-    explorer: GroupExplorer, monkeypatch: pytest.MonkeyPatch
+def test_a_page_without_a_kernel_finds_the_figure_its_alt_text_and_the_table_in_the_same_output(
+    explorer: GroupExplorer,
 ) -> None:
-    monkeypatch.delenv("LLM_COURSE_STATIC", raising=False)
-    interactive = explorer._repr_mimebundle_()
-    monkeypatch.setenv("LLM_COURSE_STATIC", "1")
-    static = explorer._repr_mimebundle_()
-    assert set(interactive) == {WIDGET_MIME, "text/html", "text/plain"}
-    assert set(static) == {"text/html", "text/plain"}
-    assert static["text/html"] == interactive["text/html"]
-    assert re.search(r'<img alt="Groups of 32: [^"]+" src="data:image/png;base64,', static["text/html"])
-    assert static["text/html"].count("<tr") == 1 + 3
-    assert static["text/plain"].startswith("Groups of 32:")
+    bundle = explorer._repr_mimebundle_()
+    assert set(bundle) == {WIDGET_MIME, "text/html", "text/plain"}
+    assert re.search(r'<img alt="Groups of 32: [^"]+" src="data:image/png;base64,', bundle["text/html"])
+    assert bundle["text/html"].count("<tr") == 1 + 3
+    assert bundle["text/plain"].startswith("Groups of 32:")
 
 
 def test_a_start_that_was_not_measured_is_refused_with_the_sizes_that_were(weight: np.ndarray) -> None:
