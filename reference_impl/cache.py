@@ -2,8 +2,8 @@
 
 This file holds the engine's one seam (`KVCache` gives a `ForwardBatch`, a model asks that for attention and knows
 nothing else of memory) and the simplest cache, one contiguous slot a sequence. `paged` puts blocks in place of the
-slots; storage and batch are the same, for a slot is a block as long as the longest sequence allowed (Kwon et al. 2023,
-section 3.1, shows what that wastes).
+slots; `storage` serves both, for a slot is a block as long as the longest sequence allowed (Kwon et al. 2023, section
+3.1, shows what that wastes).
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from reference_impl import kernels
+from reference_impl.storage import KVStorage, PackedBatch, pack
 
 if TYPE_CHECKING:
     from reference_impl.config import ModelConfig
@@ -80,84 +79,18 @@ class KVCache(Protocol):
         """Forgets a sequence; a second time is a KeyError."""
 
 
-class KVStorage:
-    """The tensors: for each layer k and v [n_blocks, n_kv_heads, block_size, head_dim], kept as one of all layers."""
+@dataclass(frozen=True)
+class Usage:
+    """How much of the memory that sequences have reserved holds tokens; shared tokens count once."""
 
-    def __init__(
-        self, config: ModelConfig, n_blocks: int, block_size: int, dtype: torch.dtype, device: str | torch.device
-    ) -> None:
-        shape = (config.n_layers, n_blocks, config.n_kv_heads, block_size, config.head_dim)
-        self.k = torch.zeros(shape, dtype=dtype, device=device)
-        self.v = torch.zeros(shape, dtype=dtype, device=device)
-        self.layers = list(zip(self.k.unbind(0), self.v.unbind(0), strict=True))  # views, made once
-        self.block_size = block_size
-        self.scale = config.head_dim**-0.5
+    tokens: int
+    reserved_tokens: int
+    bytes_per_token: int
 
     @property
-    def block_bytes(self) -> int:
-        """Bytes of one block over all layers, keys and values."""
-        return 2 * self.k[:, 0].numel() * self.k.element_size()
-
-    def copy_block(self, source: int, copy: int) -> None:
-        """Copies the keys and values of all layers from one block to another."""
-        self.k[:, copy] = self.k[:, source]
-        self.v[:, copy] = self.v[:, source]
-
-    def poison(self, block: int) -> None:
-        """Fills a block with NaN: whoever reads it before it is written again shows it in every logit."""
-        self.k[:, block] = float("nan")
-        self.v[:, block] = float("nan")
-
-
-@dataclass(eq=False)
-class PackedBatch:
-    """The `ForwardBatch` of every cache here: all index tensors are made once a pass, on the cache's device."""
-
-    storage: KVStorage
-    tokens: Tensor  # int64 [n_tokens]
-    positions: Tensor  # int64 [n_tokens]
-    last_rows: Tensor  # int64 [n_sequences]
-    slots: Tensor  # int64 [n_tokens], where k and v go: block * block_size + place in the block
-    block_tables: Tensor  # int32 [n_sequences, most blocks]; entries behind a sequence's own are 0 and not read
-    query_lens: Tensor  # int32 [n_sequences], new tokens
-    context_lens: Tensor  # int32 [n_sequences], all tokens, the new ones included
-
-    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        k_cache, v_cache = self.storage.layers[layer]
-        kernels.store_kv(k, v, k_cache, v_cache, self.slots)
-        return kernels.paged_attention(
-            q, k_cache, v_cache, self.block_tables, self.query_lens, self.context_lens, self.storage.scale
-        )
-
-
-def pack(
-    storage: KVStorage, tokens: Sequence[Sequence[int]], starts: Sequence[int], tables: Sequence[Sequence[int]]
-) -> PackedBatch:
-    """Packs the new tokens of each sequence, which had `starts` tokens and now lives in the blocks of `tables`."""
-    counts = np.array([len(new) for new in tokens])
-    first = np.array(starts)
-    ends = counts.cumsum()
-    row = np.arange(len(counts)).repeat(counts)  # the sequence of each token
-    positions = np.arange(ends[-1]) - (ends - counts)[row] + first[row]
-    block_tables = np.zeros((len(tables), max(map(len, tables))), dtype=np.int32)
-    for i, table in enumerate(tables):
-        block_tables[i, : len(table)] = table
-    block, place = np.divmod(positions, storage.block_size)
-    slots = block_tables[row, block].astype(np.int64) * storage.block_size + place
-
-    def send(values: np.ndarray, dtype: torch.dtype) -> Tensor:
-        return torch.from_numpy(values).to(device=storage.k.device, dtype=dtype)
-
-    return PackedBatch(
-        storage=storage,
-        tokens=send(np.array([token for new in tokens for token in new], dtype=np.int64), torch.int64),
-        positions=send(positions, torch.int64),
-        last_rows=send(ends - 1, torch.int64),
-        slots=send(slots, torch.int64),
-        block_tables=send(block_tables, torch.int32),
-        query_lens=send(counts, torch.int32),
-        context_lens=send(first + counts, torch.int32),
-    )
+    def waste_bytes(self) -> int:
+        """Bytes reserved and empty."""
+        return (self.reserved_tokens - self.tokens) * self.bytes_per_token
 
 
 def check_counts(counts: Sequence[tuple[Hashable, int]]) -> None:
@@ -260,3 +193,7 @@ class ContiguousCache(OnePass):
         self._require_no_open_pass()
         self._free_slots.append(self._slots.pop(seq))
         del self._lengths[seq]
+
+    def usage(self) -> Usage:
+        """Tokens held against tokens reserved."""
+        return Usage(sum(self._lengths.values()), len(self._slots) * self.capacity, self.storage.bytes_per_token)
