@@ -112,7 +112,8 @@ class OnePass:
     def __init__(self) -> None:
         self._open: ForwardBatch | None = None
 
-    def _require_no_open_pass(self) -> None:
+    def require_no_open_pass(self) -> None:
+        """RuntimeError while a pass is open."""
         if self._open is not None:
             raise RuntimeError("a forward pass is open: commit or abort it before the cache is changed")
 
@@ -145,7 +146,7 @@ class ContiguousCache(OnePass):
         self._before: dict[Hashable, int] = {}  # lengths that `abort` brings back
 
     def add(self, seq: Hashable, tokens: Sequence[int] = ()) -> int:
-        self._require_no_open_pass()
+        self.require_no_open_pass()
         if seq in self._slots:
             raise ValueError(f"sequence {seq!r} is in the cache already")
         if not self._free_slots:
@@ -161,7 +162,7 @@ class ContiguousCache(OnePass):
         return all(self._lengths[seq] + n_tokens <= self.capacity for seq, n_tokens in counts)
 
     def extend(self, chunks: Sequence[Chunk]) -> PackedBatch:
-        self._require_no_open_pass()
+        self.require_no_open_pass()
         check_counts([(seq, len(new)) for seq, new in chunks])
         before = {seq: self._lengths[seq] for seq, _ in chunks}
         for seq, new in chunks:
@@ -184,13 +185,13 @@ class ContiguousCache(OnePass):
         self._lengths.update(self._before)
 
     def truncate(self, seq: Hashable, length: int) -> None:
-        self._require_no_open_pass()
+        self.require_no_open_pass()
         if not 0 <= length <= self._lengths[seq]:
             raise ValueError(f"sequence {seq!r} has {self._lengths[seq]} tokens, cannot keep {length}")
         self._lengths[seq] = length
 
     def free(self, seq: Hashable) -> None:
-        self._require_no_open_pass()
+        self.require_no_open_pass()
         self._free_slots.append(self._slots.pop(seq))
         del self._lengths[seq]
 

@@ -67,11 +67,22 @@ class PagedCache(OnePass):
         return self.allocator.n_tokens(seq)
 
     def add(self, seq: Hashable, tokens: Sequence[int] = ()) -> int:
-        return self.add_known(seq, tokens, (len(tokens) - 1) // self.block_size)  # one token is left to compute
+        return self._add(seq, tokens, (len(tokens) - 1) // self.block_size)  # one token is left to compute
 
-    def add_known(self, seq: Hashable, tokens: Sequence[int], n_blocks: int) -> int:
-        """`add` that says how many blocks it may share at most."""
-        self._require_no_open_pass()
+    def reserve_whole(self, seq: Hashable, tokens: Sequence[int]) -> int:
+        """Registers a sequence with room for all of `tokens`; the caller fills in all but the number returned."""
+        n_cached = self._add(seq, tokens, len(tokens) // self.block_size)
+        try:
+            self.allocator.append([(seq, len(tokens) - n_cached)])
+        except MemoryError:
+            self.free(seq)
+            raise
+        self._tokens[seq] = list(tokens)
+        return n_cached
+
+    def _add(self, seq: Hashable, tokens: Sequence[int], n_blocks: int) -> int:
+        """`add` that shares `n_blocks` blocks at most."""
+        self.require_no_open_pass()
         blocks = self.index.match(tokens, n_blocks) if self.index is not None else []
         self.allocator.add(seq, blocks)
         n_cached = len(blocks) * self.block_size
@@ -80,7 +91,7 @@ class PagedCache(OnePass):
 
     def fork(self, parent: Hashable, child: Hashable) -> None:
         """Registers `child` as a copy of `parent`; they share all blocks until one of them writes into the last."""
-        self._require_at_rest(parent)
+        self.require_at_rest(parent)
         self.allocator.fork(parent, child)
         self._tokens[child] = list(self._tokens[parent])
 
@@ -90,7 +101,7 @@ class PagedCache(OnePass):
     def extend(self, chunks: Sequence[Chunk]) -> PackedBatch:
         counts = [(seq, len(new)) for seq, new in chunks]
         check_counts(counts)
-        self._require_at_rest(*(seq for seq, _ in chunks))
+        self.require_at_rest(*(seq for seq, _ in chunks))
         growths = self.allocator.append(counts)
         try:
             for growth in growths:
@@ -118,12 +129,12 @@ class PagedCache(OnePass):
             del self._tokens[growth.seq][growth.n_tokens :]
 
     def truncate(self, seq: Hashable, length: int) -> None:
-        self._require_at_rest(seq)
+        self.require_at_rest(seq)
         self.allocator.truncate(seq, length)
         del self._tokens[seq][length:]
 
     def free(self, seq: Hashable) -> None:
-        self._require_at_rest(seq)
+        self.require_at_rest(seq)
         self.allocator.free(seq)
         del self._tokens[seq]
 
@@ -153,8 +164,9 @@ class PagedCache(OnePass):
                 filled[block] = max(filled.get(block, 0), min(self.block_size, len(tokens) - i * self.block_size))
         return Usage(sum(filled.values()), len(filled) * self.block_size, self.storage.bytes_per_token)
 
-    def _require_at_rest(self, *seqs: Hashable) -> None:
-        self._require_no_open_pass()
+    def require_at_rest(self, *seqs: Hashable) -> None:
+        """RuntimeError while a pass is open or one of these sequences is in flight."""
+        self.require_no_open_pass()
         for seq in seqs:
             if seq in self.in_flight:
                 raise RuntimeError(f"sequence {seq!r} is being copied between device and host: it cannot be used yet")
