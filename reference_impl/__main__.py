@@ -1,0 +1,40 @@
+"""`python -m reference_impl COMMAND`: looks the command up and imports only what it needs.
+
+To add a command, add a line to COMMANDS: a function `main(argv) -> int | None` that parses its own arguments
+(`cli.parser`) and raises ValueError for bad input.
+"""
+
+import sys
+from importlib import import_module
+
+from reference_impl import cli
+
+COMMANDS: dict[str, tuple[str, str]] = {  # name: ("module:function", one line for --help)
+    "bound": ("reference_impl.bound:main", "what a model on a GPU can reach at best, by arithmetic"),
+    "quantize": ("reference_impl.quantization.report:main", "exercise: group-wise int8 quantization of standard input"),
+    "speculate": ("reference_impl.speculative.greedy:main", "exercise: greedy speculative rounds of standard input"),
+}
+
+
+def usage() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {help_line}" for name, (_, help_line) in sorted(COMMANDS.items())]
+    return "\n".join([f"usage: {cli.PROGRAM} COMMAND [options]   (COMMAND --help lists its options)", "", *lines])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns the exit status: 0 good, 2 bad input."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(usage())
+        return 0
+    if not arguments or arguments[0] not in COMMANDS:
+        problem = f"unknown command {cli.shown(arguments[0])}" if arguments else "no command"
+        print(f"{cli.PROGRAM}: {problem}; known: {', '.join(sorted(COMMANDS))}", file=sys.stderr)
+        return 2
+    module, function = COMMANDS[arguments[0]][0].split(":")
+    return cli.run(arguments[0], getattr(import_module(module), function), arguments[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
