@@ -1,0 +1,128 @@
+"""Numba kernels: attention over paged keys and values, and storing new ones; float32 or bfloat16 caches.
+
+A task is one token and one KV head with the query heads that share it, so that keys and values are read from memory
+once for all of them. A tile of keys at a time, with the online softmax of Milakov and Gimelshein (2018): a running
+maximum and total, the output rescaled when the maximum grows. Sums in float32.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import carray, njit
+
+from reference_impl.kernels.cpu_linear import dot_1
+from reference_impl.kernels.threads import BF16, F32, FAST, pointer, take, widen
+
+KEYS = 32  # keys whose scores are held at once
+OUT_OF_RANGE = 1  # left in the last argument when a length, table or slot points outside the memory that was given
+
+
+@njit(fastmath=FAST)
+def attend_tile(q, keys, values, scale, scores, out, top, total):  # type: ignore[no-untyped-def]
+    """Adds one tile of keys and values to a head's running maximum, total and (unnormalised) output; online softmax."""
+    new_top = top
+    for t in range(len(keys)):
+        scores[t] = scale * dot_1(keys[t], q)
+        new_top = max(new_top, scores[t])
+    shrink = math.exp(top - new_top)
+    for j in range(out.size):
+        out[j] *= shrink
+    total *= shrink
+    for t in range(len(keys)):
+        weight = math.exp(scores[t] - new_top)
+        total += weight
+        for j in range(out.size):
+            out[j] += weight * widen(values[t, j])
+    return new_top, total
+
+
+@njit
+def attention(p, cache_type):  # type: ignore[no-untyped-def]
+    """One thread's share of the tasks, each the heads that share one KV head, for one token."""
+    a = carray(p, 19)
+    n_tokens, n_heads, n_kv_heads, head_dim, n_blocks, block_size = a[8], a[9], a[10], a[11], a[12], a[13]
+    n_seqs, max_blocks, q_row, group = a[14], a[15], a[16], n_heads // n_kv_heads
+    q = carray(pointer(a[1], F32), n_tokens * q_row)
+    k_cache = carray(pointer(a[2], cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
+    v_cache = carray(pointer(a[3], cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
+    out = carray(pointer(a[4], F32), (n_tokens, n_heads, head_dim))
+    tables = carray(pointer(a[5], np.int32), (n_seqs, max_blocks))
+    query_lens = carray(pointer(a[6], np.int32), n_seqs)
+    context_lens = carray(pointer(a[7], np.int32), n_seqs)
+    scale = np.float32(a[17:18].view(np.float64)[0])
+    scores = np.empty(KEYS, np.float32)
+    top, total = np.empty(group, np.float32), np.empty(group, np.float32)
+    while True:
+        task = take(p, np.int64(1))
+        if task >= n_tokens * n_kv_heads:
+            return
+        token, kv_head = task // n_kv_heads, task % n_kv_heads
+        seq, end = 0, query_lens[0]
+        while token >= end and seq + 1 < n_seqs:
+            seq += 1
+            end += query_lens[seq]
+        context = context_lens[seq] - (end - 1 - token)  # this token and all before it
+        if token >= end or context < 1 or context > max_blocks * block_size:
+            a[18] = OUT_OF_RANGE
+            return
+        first = kv_head * group
+        out[token, first : first + group] = 0
+        top[:], total[:] = -np.inf, 0
+        for start in range(0, context, block_size):
+            block = tables[seq, start // block_size]
+            if block < 0 or block >= n_blocks:
+                a[18] = OUT_OF_RANGE
+                return
+            filled = min(block_size, context - start)
+            for low in range(0, filled, KEYS):
+                high = min(low + KEYS, filled)
+                keys, values = k_cache[block, kv_head, low:high], v_cache[block, kv_head, low:high]
+                for g in range(group):
+                    at = token * q_row + (first + g) * head_dim
+                    top[g], total[g] = attend_tile(
+                        q[at : at + head_dim], keys, values, scale, scores, out[token, first + g], top[g], total[g]
+                    )
+        for g in range(group):
+            out[token, first + g] /= total[g]
+
+
+@njit
+def store(p, cache_type):  # type: ignore[no-untyped-def]
+    a = carray(p, 14)
+    n_tokens, n_kv_heads, head_dim, n_blocks, block_size, k_row, v_row = a[6], a[7], a[8], a[9], a[10], a[11], a[12]
+    k = carray(pointer(a[1], cache_type), n_tokens * k_row)
+    v = carray(pointer(a[2], cache_type), n_tokens * v_row)
+    k_cache = carray(pointer(a[3], cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
+    v_cache = carray(pointer(a[4], cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
+    slots = carray(pointer(a[5], np.int64), n_tokens)
+    while True:
+        token = take(p, np.int64(1))
+        if token >= n_tokens:
+            return
+        slot = slots[token]
+        if slot >= n_blocks * block_size:
+            a[13] = OUT_OF_RANGE
+            return
+        if slot >= 0:
+            block, place = slot // block_size, slot % block_size
+            for h in range(n_kv_heads):
+                k_cache[block, h, place] = k[token * k_row + h * head_dim : token * k_row + (h + 1) * head_dim]
+                v_cache[block, h, place] = v[token * v_row + h * head_dim : token * v_row + (h + 1) * head_dim]
+
+
+def attention_f32(p):  # type: ignore[no-untyped-def]
+    attention(p, F32)
+
+
+def attention_bf16(p):  # type: ignore[no-untyped-def]
+    attention(p, BF16)
+
+
+def store_f32(p):  # type: ignore[no-untyped-def]
+    store(p, F32)
+
+
+def store_bf16(p):  # type: ignore[no-untyped-def]
+    store(p, BF16)
