@@ -16,6 +16,7 @@ from typing import Any
 import ipywidgets as widgets
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
 
 from reference_impl.quantization.error import expected_error, relative_error
 from reference_impl.quantization.groupwise import dequantize_groupwise, quantize_groupwise
@@ -92,6 +93,7 @@ def draw_errors(axes: Any, points: Sequence[GroupPoint], guess: tuple[int, float
     axes.set_xticks(sizes, [str(size) for size in sizes])
     axes.minorticks_off()
     axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_locator(MultipleLocator(5))
     axes.set_xlabel("group size (weights per scale)")
     axes.set_ylabel("relative error (%)")
     axes.grid(alpha=0.3)
@@ -110,6 +112,7 @@ def draw(points: Sequence[GroupPoint], chosen: GroupPoint) -> Figure:
     # The same scale at every slider position, so that the bars can be compared.
     top = max(share for point in points for share in point.level_shares)
     right.set_ylim(0, 5 * math.ceil(21 * top))
+    right.set_xticks(levels[:: max(1, largest // 7)])
     right.set_xlabel(f"level ({chosen.bits}-bit integer)")
     right.set_ylabel("weights on it (%)")
     right.set_title(f"groups of {chosen.group_size}", fontsize=10)
@@ -176,9 +179,8 @@ class GroupExplorer:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         for group_size in self.points:
             self.page(group_size)  # drawn now, so that the slider answers at once
-        note = (
-            f'<p class="still-note">A slider in JupyterLab; shown here for <strong>groups of {self.start}</strong>.</p>'
-        )
+        shown = f"shown here for <strong>groups of {self.start}</strong>"
+        note = f'<p class="still-note">A slider in JupyterLab; {shown}.</p>'
         return {
             WIDGET_MIME: self.widget()._repr_mimebundle_()[WIDGET_MIME],
             "text/html": note + self.page(self.start),  # what a page without a kernel shows instead
