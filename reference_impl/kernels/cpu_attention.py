@@ -68,8 +68,10 @@ def attention(p, cache_type):  # type: ignore[no-untyped-def]
             a[18] = OUT_OF_RANGE
             return
         first = kv_head * group
-        out[token, first : first + group] = 0
-        top[:], total[:] = -np.inf, 0
+        for g in range(group):
+            top[g], total[g] = -np.inf, 0
+            for j in range(head_dim):
+                out[token, first + g, j] = 0
         for start in range(0, context, block_size):
             block = tables[seq, start // block_size]
             if block < 0 or block >= n_blocks:
@@ -85,7 +87,8 @@ def attention(p, cache_type):  # type: ignore[no-untyped-def]
                         q[at : at + head_dim], keys, values, scale, scores, out[token, first + g], top[g], total[g]
                     )
         for g in range(group):
-            out[token, first + g] /= total[g]
+            for j in range(head_dim):
+                out[token, first + g, j] /= total[g]
 
 
 @njit
@@ -108,8 +111,9 @@ def store(p, cache_type):  # type: ignore[no-untyped-def]
         if slot >= 0:
             block, place = slot // block_size, slot % block_size
             for h in range(n_kv_heads):
-                k_cache[block, h, place] = k[token * k_row + h * head_dim : token * k_row + (h + 1) * head_dim]
-                v_cache[block, h, place] = v[token * v_row + h * head_dim : token * v_row + (h + 1) * head_dim]
+                for j in range(head_dim):
+                    k_cache[block, h, place, j] = k[token * k_row + h * head_dim + j]
+                    v_cache[block, h, place, j] = v[token * v_row + h * head_dim + j]
 
 
 def attention_f32(p):  # type: ignore[no-untyped-def]
