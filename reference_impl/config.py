@@ -7,6 +7,8 @@ each model's public `config.json` (Hugging Face hub). Standard library only.
 from dataclasses import dataclass
 from functools import partial
 
+from reference_impl.arithmetic import kv_bytes_per_token
+
 
 @dataclass(frozen=True)
 class RopeScaling:
@@ -82,7 +84,7 @@ class ModelConfig:
 
     def kv_bytes_per_token(self, bytes_per_value: float = 2) -> int:
         """Bytes that one token adds to the KV cache, all layers: K and V for each KV head (not for each query head)."""
-        return int(2 * self.n_layers * self.n_kv_heads * self.head_dim * bytes_per_value)
+        return int(kv_bytes_per_token(self.n_layers, self.n_kv_heads, self.head_dim, bytes_per_value))
 
 
 _STRETCHED = RopeScaling(factor=32.0, low_freq_factor=1.0, high_freq_factor=4.0, original_context=8192)
