@@ -1,0 +1,93 @@
+"""The command line: `python -m autograder COMMAND`. Exit 0 good, 1 a check failed, 2 bad input."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from pathlib import Path
+
+from .course import Course, CourseError
+
+COURSE = Path("exercises")
+WORK = Path("build") / "grading"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m autograder", description="Release and grade the course's exercises."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    command = commands.add_parser(
+        "grade",
+        help="grade the submissions that the repository carries",
+        description="Release the assignment, collect the submissions in exercises/submissions/ASSIGNMENT, grade them, "
+        "write feedback and a CSV file, all in build/grading. There is no sandbox yet: only the repository's own "
+        "submissions are run, so put no one else's notebooks there.",
+    )
+    command.add_argument("assignment", help="for example ps3_quantization")
+    command.add_argument("--force", action="store_true", help="do everything again, also what has not changed")
+    command.set_defaults(run=_grade)
+
+    command = commands.add_parser(
+        "release",
+        help="prove an assignment and write its released bundle",
+        description="Check the markers, that no solution or hidden test leaks, that the stub scores 0 and the solution "
+        "the maximum; then write exercises/release/ASSIGNMENT.",
+    )
+    command.add_argument("assignment")
+    command.set_defaults(run=_release)
+
+    command = commands.add_parser(
+        "check",
+        help="run a notebook's own tests, as a learner would",
+        description="Run all cells of your notebook from a fresh start and say which of its tests fail. Exit status 0: "
+        "all pass; 1: something fails; 2: the file cannot be read.",
+    )
+    command.add_argument("notebook", type=Path)
+    command.set_defaults(run=_check)
+
+    arguments = parser.parse_args(argv)
+    warnings.filterwarnings("ignore", module=r"nbgrader|sqlalchemy|traitlets|jupyter")
+    try:
+        return int(arguments.run(arguments))
+    except CourseError as error:
+        print(f"autograder: {error}", file=sys.stderr)
+        return 2
+
+
+def _grade(arguments: argparse.Namespace) -> int:
+    from .grade import grade, summary
+
+    graded = grade(
+        Course(COURSE), arguments.assignment, WORK, arguments.force, say=lambda text: print(text, flush=True)
+    )
+    root = " --allow-root" if hasattr(os, "geteuid") and os.geteuid() == 0 else ""
+    jupyter = os.path.relpath(Path(sys.executable).parent / "jupyter", graded.work)
+    print(f"\n{summary(graded)}\n")
+    print(f"grades:     {graded.csv}")
+    print(f"feedback:   {graded.work / 'feedback'}")
+    print(f"formgrader: cd {graded.work} && {jupyter} lab{root}   (then the menu Nbgrader, Formgrader)")
+    return 0
+
+
+def _release(arguments: argparse.Namespace) -> int:
+    from .release import prove
+
+    destination = COURSE / "release" / arguments.assignment
+    prove(Course(COURSE), arguments.assignment, destination)
+    print(f"released to {destination}: the stub scores 0, the solution the maximum")
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from .check import check
+
+    return check(arguments.notebook)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

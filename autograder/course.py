@@ -1,0 +1,100 @@
+"""A course's folder, and nbgrader as a library working in it.
+
+A course is a folder with `nbgrader_config.py`, `source/ASSIGNMENT/*.ipynb` and, for a course that proves its graders,
+`submissions/ASSIGNMENT/NAME/*.ipynb`. Grading never writes there: it works in a folder of its own, which holds a copy
+of the configuration and is an ordinary nbgrader course directory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# jsonschema's optional check of IRIs builds a grammar at import, seconds of CPU; it does without where this is missing.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
+CONFIG = "nbgrader_config.py"
+
+
+class CourseError(Exception):
+    """Something in the course or in the request is wrong; the message is one line that names what and where."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """The folder that holds `nbgrader_config.py`, `source/` and `submissions/`."""
+
+    root: Path
+
+    def assignments(self) -> list[str]:
+        return sorted(path.parent.name for path in self.root.glob("source/*/*.ipynb"))
+
+    def source(self, assignment: str) -> Path:
+        """The assignment's source folder. Raises CourseError, naming the known assignments."""
+        if not (self.root / CONFIG).is_file():
+            raise CourseError(f"no course here: {self.root / CONFIG} is missing (run this in the repository's folder)")
+        if assignment not in self.assignments():
+            known = ", ".join(self.assignments()) or "none"
+            raise CourseError(f"unknown assignment {assignment!r}; known: {known}")
+        return self.root / "source" / assignment
+
+    def submissions(self, assignment: str) -> dict[str, Path]:
+        """Folder of each submission that the course carries, by name."""
+        return {path.name: path for path in sorted((self.root / "submissions" / assignment).glob("*")) if path.is_dir()}
+
+
+def fingerprint(*paths: Path) -> str:
+    """A hash over the names and bytes of files and of all files in folders."""
+    digest = hashlib.sha256()
+    for path in paths:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file() and ".ipynb_checkpoints" not in file.parts:
+                name = str(file.relative_to(path))
+                digest.update(f"{name}\0{file.stat().st_size}\0".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def open_nbgrader(course: Course, work: Path) -> Any:
+    """nbgrader's API (`NbGraderAPI`) on the course directory `work`, made ready if need be; logs to `work`."""
+    from nbgrader.apps import NbGraderAPI
+    from traitlets.config import PyFileConfigLoader
+
+    # nbgrader calls `alembic` by name when it makes a gradebook; it is installed beside this Python.
+    beside = str(Path(sys.executable).parent)
+    if beside not in os.environ.get("PATH", "").split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join([beside, os.environ.get("PATH", "")])
+
+    work.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(course.root / CONFIG, work / CONFIG)
+    config = PyFileConfigLoader(CONFIG, path=str(work)).load_config()
+    config.CourseDirectory.root = str(work.resolve())
+    exchange = Path(config.Exchange.root)
+    exchange.mkdir(parents=True, exist_ok=True)
+    exchange.chmod(0o777)  # nbgrader insists: every learner hands in here
+
+    log = logging.Logger("nbgrader")
+    log.addHandler(logging.FileHandler(work / "nbgrader.log"))
+    return NbGraderAPI(config=config, log=log)
+
+
+def demand(result: dict[str, Any], step: str) -> None:
+    """Raise CourseError with nbgrader's own last words if a step of its API failed."""
+    if not result["success"]:
+        raise CourseError(f"{step} failed: {last_words(result)}")
+
+
+def last_words(result: dict[str, Any]) -> str:
+    """The line of nbgrader's log or error that says the most: the last exception that is not nbgrader's own."""
+    lines = f"{result.get('error') or ''}\n{result.get('log') or ''}".splitlines()
+    lines = [line.strip() for line in lines if line.strip()]
+    raised = [
+        line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line) and "NbGraderException" not in line
+    ]
+    return (raised or lines or ["no reason was given"])[-1]
