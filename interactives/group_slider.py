@@ -92,7 +92,7 @@ def draw_errors(axes: Any, points: Sequence[GroupPoint], guess: tuple[int, float
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [str(size) for size in sizes])
     axes.minorticks_off()
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 110 * max(max(point.error, point.expected) for point in points))
     axes.yaxis.set_major_locator(MultipleLocator(5))
     axes.set_xlabel("group size (weights per scale)")
     axes.set_ylabel("relative error (%)")
@@ -112,7 +112,7 @@ def draw(points: Sequence[GroupPoint], chosen: GroupPoint) -> Figure:
     # The same scale at every slider position, so that the bars can be compared.
     top = max(share for point in points for share in point.level_shares)
     right.set_ylim(0, 5 * math.ceil(21 * top))
-    right.set_xticks(levels[:: max(1, largest // 7)])
+    right.xaxis.set_major_locator(MultipleLocator(max(1, largest // 3)))
     right.set_xlabel(f"level ({chosen.bits}-bit integer)")
     right.set_ylabel("weights on it (%)")
     right.set_title(f"groups of {chosen.group_size}", fontsize=10)
@@ -162,8 +162,9 @@ class GroupExplorer:
             words = html.escape(sentence(chosen))
             self._pages[group_size] = (
                 f'<img alt="{words}" src="data:image/png;base64,{data}" width="700" '
-                f'style="max-width:100%;height:auto;background:white">'
-                f'<p role="status" aria-live="polite">{words}</p>{table_html(points, chosen)}'
+                f'style="max-width:100%;height:auto;display:block">'
+                f'<p role="status" aria-live="polite" style="margin:0.5em 0;line-height:1.4">{words}</p>'
+                f"{table_html(points, chosen)}"
             )
         return self._pages[group_size]
 
