@@ -21,7 +21,7 @@ c.Exchange.path_includes_course = False
 c.OverwriteCells.add_missing_cells = True
 c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.Execute",
-    "autograder.preprocess.StderrIsNoFailure",
+    "autograder.hooks.StderrIsNoFailure",
     "nbgrader.preprocessors.IgnorePattern",
     "nbconvert.preprocessors.ClearMetadataPreprocessor",
     "nbgrader.preprocessors.LimitOutput",
@@ -29,5 +29,6 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
+c.GenerateFeedback.exporter_class = "autograder.hooks.OfflineHTML"
 c.Execute.timeout = 60  # seconds for one cell
 c.Execute.extra_arguments = ["--log-level=40"]  # a kernel's own warnings belong in no progress display
