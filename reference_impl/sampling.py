@@ -80,7 +80,7 @@ def processed_probs(logits: Tensor, params: SamplingParams) -> Tensor:
 def sample(probs: Tensor, u: Tensor | float) -> Tensor:
     """Token ids [...] drawn from probs [..., vocab]: the first id at which the cumulative sum exceeds u in [0, 1).
 
-    A token of probability 0 is never drawn, whatever the rounding. ValueError for u outside [0, 1) or a row that sums to 0.
+    A token of probability 0 is never drawn, whatever the rounding. ValueError for u outside [0, 1) and empty rows.
     """
     u = torch.as_tensor(u, dtype=torch.float64, device=probs.device)
     if not ((u >= 0) & (u < 1)).all():
