@@ -1,0 +1,86 @@
+"""The command line: its exit status and its words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ps3_course import PS3, ROOT
+
+from autograder.__main__ import main
+
+
+def test_help_lists_the_commands_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert all(f"\n    {command} " in out for command in ("grade", "release", "check"))
+
+
+def test_help_on_grade_says_that_only_the_repositorys_submissions_are_run(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["grade", "--help"])
+    assert "only the repository's own submissions are run" in " ".join(capsys.readouterr().out.split())
+
+
+def test_an_unknown_assignment_gives_exit_2_and_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["grade", "ps99"]) == 2
+    assert capsys.readouterr().err == f"autograder: unknown assignment 'ps99'; known: {PS3}\n"
+
+
+def test_outside_the_repository_it_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["grade", PS3]) == 2
+    assert "no course here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "is not JSON"),
+        ("{", "is not JSON"),
+        ("[]", "not a notebook"),
+        ('{"cells": 3}', "not a notebook"),
+        (None, "is missing"),
+    ],
+)
+def test_check_refuses_what_is_no_notebook(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str | None, reason: str
+) -> None:
+    path = tmp_path / "mine.ipynb"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    assert main(["check", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("autograder: ")
+    assert error.count("\n") == 1
+    assert "mine.ipynb" in error
+    assert reason in error
+
+
+@pytest.mark.slow
+def test_check_on_the_untouched_notebook_says_that_nothing_is_written_yet(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(ROOT / "exercises/release" / PS3 / f"{PS3}.ipynb")]) == 1
+    out = capsys.readouterr().out
+    assert "FAIL  pack-order\n      not written yet" in out
+    assert "worth 0 of 54 points" in out
+
+
+@pytest.mark.slow
+def test_check_on_a_right_notebook_gives_exit_0() -> None:
+    path = ROOT / "exercises/submissions" / PS3 / "right" / f"{PS3}.ipynb"
+    before = path.read_bytes()
+    run = subprocess.run(
+        [sys.executable, "-m", "autograder", "check", str(path)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.endswith("The tests that passed are worth 54 of 54 points.\n")
+    assert path.read_bytes() == before
