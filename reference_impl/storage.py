@@ -92,7 +92,7 @@ def pack(
     slots = block_tables[row, block].astype(np.int64) * storage.block_size + place
 
     def send(values: np.ndarray, dtype: torch.dtype) -> Tensor:
-        return torch.from_numpy(values).to(device=storage.k.device, dtype=dtype)
+        return torch.from_numpy(values).to(device=storage.k.device, dtype=dtype, non_blocking=True)
 
     return PackedBatch(
         storage=storage,
