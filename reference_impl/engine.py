@@ -1,0 +1,329 @@
+"""The serving engine: requests in, one forward pass a step, tokens out.
+
+The one idea: a step is schedule, forward, choose, deliver. The scheduler says which tokens of whom are computed, the
+model sees one packed batch of decodes and prompt chunks, each request chooses its token with its own random number.
+All in the caller's thread: `step` is not to be called while another call is under way. Time comes from the `clock`
+that is passed in.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor
+
+from reference_impl.engine_config import EngineConfig
+from reference_impl.metrics import Clock
+from reference_impl.request import Completion, FinishReason, Output, Request, RequestState, TextStream
+from reference_impl.sampling import processed_probs, sample
+from reference_impl.scheduler import Chunk, Scheduler, Step
+
+if TYPE_CHECKING:
+    from reference_impl.cache import ForwardBatch, KVCache
+    from reference_impl.model import Llama
+    from reference_impl.offload import Offloader
+
+Model = Callable[["ForwardBatch", Tensor], Tensor]  # (batch, rows) -> logits [n_rows, vocabulary]
+
+
+class Detokenizer(Protocol):
+    """What the engine asks of a tokenizer."""
+
+    def stream(self) -> TextStream: ...
+
+
+class RequestRefusedError(ValueError):
+    """The request can never be served here; the message says why, with the numbers."""
+
+
+class StepError(RuntimeError):
+    """A step failed and was taken back: the cache is as before it.
+
+    `request_ids`: at fault, or all of the pass if nobody is known to be.
+    """
+
+    def __init__(self, request_ids: Sequence[Hashable], cause: object) -> None:
+        super().__init__(f"the step over request{'s' * (len(request_ids) > 1)} {_names(request_ids)} failed: {cause}")
+        self.request_ids = tuple(request_ids)
+
+
+@dataclass
+class EngineStats:
+    """Counters since the start."""
+
+    n_steps: int = 0
+    n_decode_tokens: int = 0  # tokens through the model that continue an answer
+    n_prefill_tokens: int = 0  # tokens through the model that fill the cache, recomputation included
+    n_shared_tokens: int = 0  # prompt tokens that were found in the cache
+    n_preemptions: int = 0
+
+
+class Engine:
+    """Serves requests with one model and one cache.
+
+    `model(batch, rows)` gives logits for those rows. `max_context` is the most tokens that the model can attend to.
+    Without a `tokenizer` outputs have no text. `swap` holds preempted requests if the configuration says so.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        cache: KVCache,
+        config: EngineConfig,
+        *,
+        max_context: int,
+        vocab_size: int | None = None,
+        tokenizer: Detokenizer | None = None,
+        swap: Offloader | None = None,
+        clock: Clock = time.perf_counter,
+    ) -> None:
+        self.model = model
+        self.cache = cache
+        self.config = config
+        self.max_context = max_context
+        self.vocab_size = vocab_size
+        self.tokenizer = tokenizer
+        self.clock = clock
+        self.scheduler = Scheduler(cache, config, swap)
+        self.stats = EngineStats()
+        self._states: dict[Hashable, RequestState] = {}
+        self._n_added = 0
+        self._seeds = random.Random(config.seed)
+
+    @classmethod
+    def for_llama(
+        cls,
+        model: Llama,
+        config: EngineConfig | None = None,
+        tokenizer: Detokenizer | None = None,
+        clock: Clock = time.perf_counter,
+    ) -> Engine:
+        """An engine with a cache of its own, in the model's dtype and on its device."""
+        from reference_impl.offload import Offloader
+        from reference_impl.paged import PagedCache
+
+        config = config or EngineConfig()
+        cache = config.build_cache(model.config, model.embed.dtype, model.embed.device)
+        swap = None
+        if config.preemption == "swap" and isinstance(cache, PagedCache):
+            swap = Offloader(cache, config.host_blocks)
+        shape = model.config
+        return cls(
+            model,
+            cache,
+            config,
+            max_context=shape.max_context,
+            vocab_size=shape.vocab_size,
+            tokenizer=tokenizer,
+            swap=swap,
+            clock=clock,
+        )
+
+    @property
+    def idle(self) -> bool:
+        return self.scheduler.idle
+
+    @property
+    def n_waiting(self) -> int:
+        return len(self.scheduler.waiting)
+
+    @property
+    def n_running(self) -> int:
+        return len(self.scheduler.running)
+
+    def add(self, request: Request) -> None:
+        """Takes a request into the queue.
+
+        RequestRefusedError if it can never be served, ValueError if its id is in use.
+        """
+        if request.id in self._states:
+            raise ValueError(f"request {request.id!r} is being served already")
+        reason = self.refusal(request)
+        if reason is not None:
+            raise RequestRefusedError(reason)
+        seed = request.sampling.seed
+        most = self.max_context if request.max_tokens is None else len(request.prompt) + request.max_tokens
+        state = RequestState(
+            request,
+            arrival=self.clock() if request.arrival is None else request.arrival,
+            serial=self._n_added,
+            seed=self._seeds.getrandbits(63) if seed is None else seed,
+            max_total=min(most, self.max_context, self.cache.capacity + 1),
+            stream=self.tokenizer.stream() if self.tokenizer is not None else None,
+        )
+        self._n_added += 1
+        self._states[request.id] = state
+        self.scheduler.add(state)
+
+    def refusal(self, request: Request) -> str | None:
+        """Why this request can never be served here, or None if it can."""
+        n_prompt, n_answer = len(request.prompt), request.max_tokens or 1
+        asked = f"request {request.id!r}: a prompt of {n_prompt} tokens and an answer of {n_answer}"
+        if n_prompt + n_answer > self.max_context:
+            return f"{asked} make {n_prompt + n_answer}, but the model's context holds {self.max_context}"
+        if n_prompt + n_answer - 1 > self.cache.capacity:  # the last token of an answer is never read again
+            return f"{asked} need {n_prompt + n_answer - 1} places, but the whole KV cache has {self.cache.capacity}"
+        if self.vocab_size is not None:
+            for place, token in enumerate(request.prompt):
+                if not 0 <= token < self.vocab_size:
+                    return f"request {request.id!r}: token {token} at place {place} is outside 0..{self.vocab_size - 1}"
+        if request.stop_strings and self.tokenizer is None:
+            return f"request {request.id!r} has stop strings, but this engine has no tokenizer to find them with"
+        return None
+
+    def cancel(self, request_id: Hashable) -> Output:
+        """Ends a request wherever it is and frees its blocks; its last output. KeyError if it is not being served."""
+        return self._end(self._states[request_id], FinishReason.CANCELLED, "")
+
+    def fail(self, error: StepError) -> list[Output]:
+        """Ends the requests that a failed step names, so that the others can go on."""
+        reason = str(error)
+        return [self._end(self._states[i], FinishReason.ERROR, reason) for i in error.request_ids if i in self._states]
+
+    def step(self) -> list[Output]:
+        """One forward pass. What it brought, decodes before new answers; empty if there is nothing to do.
+
+        StepError if it failed; then it is as if it had not been tried, except that requests may have been preempted.
+        """
+        step = self.scheduler.schedule()
+        outputs = self._forward(step) if step is not None else {}
+        for state in self.scheduler.released():
+            ended = outputs.get(state.id, Output(state.id))
+            outputs[state.id] = self._close(state, ended)
+        return list(outputs.values())
+
+    def run(self, requests: Iterable[Request] = ()) -> dict[Hashable, Completion]:
+        """Adds requests, steps until nothing is left, and returns all answers by request id, refusals and failures
+        included.
+        """
+        pieces: dict[Hashable, list[Output]] = {}
+        for request in requests:
+            try:
+                self.add(request)
+            except RequestRefusedError as refusal:
+                state = RequestState(request, arrival=self.clock(), serial=-1, seed=0, max_total=0)
+                state.finish, state.reason = FinishReason.REFUSED, str(refusal)
+                pieces[request.id] = [self._close(state, Output(request.id))]
+        while not self.idle:
+            try:
+                outputs = self.step()
+            except StepError as error:
+                outputs = self.fail(error)
+            for output in outputs:
+                pieces.setdefault(output.request_id, []).append(output)
+        return {request_id: join_outputs(outputs) for request_id, outputs in pieces.items()}
+
+    @torch.inference_mode()
+    def _forward(self, step: Step) -> dict[Hashable, Output]:
+        self.stats.n_preemptions += len(step.preempted)
+        try:
+            rows: list[int] = []
+            owners: list[Chunk] = []  # of each row
+            end = 0
+            for chunk in step.chunks:
+                end += len(chunk.tokens)
+                rows.extend(range(end - chunk.n_rows, end))
+                owners.extend([chunk] * chunk.n_rows)
+            logits = self.model(step.batch, torch.tensor(rows, dtype=torch.int64, device=step.batch.tokens.device))
+            tokens = self._choose(logits, owners)
+            now = self.clock()  # after the tokens came to the host, so a GPU has finished the step
+        except BaseException as error:
+            self.scheduler.abort(step)
+            if isinstance(error, StepError) or not isinstance(error, Exception):
+                raise
+            raise StepError([chunk.state.id for chunk in step.chunks], f"{type(error).__name__}: {error}") from error
+        self.scheduler.commit(step)
+        self._count(step)
+        outputs = {}
+        for row, (chunk, token) in enumerate(zip(owners, tokens, strict=True)):
+            kept = logits[row : row + 1] if self.config.keep_logits else None
+            outputs[chunk.state.id] = self._deliver(chunk.state, token, now, kept)
+        return outputs
+
+    def _choose(self, logits: Tensor, owners: list[Chunk]) -> list[int]:
+        """The next token of each row of logits [n_rows, vocabulary]: one argmax for all, then the sampled rows by
+        like parameters.
+        """
+        if not owners:
+            return []
+        best, tokens = logits.max(dim=-1)
+        chosen = tokens.tolist()
+        # NaN wins every max, so the finite ones are checked in passing.
+        broken = [c.state.id for c, finite in zip(owners, torch.isfinite(best).tolist(), strict=True) if not finite]
+        if broken:
+            raise StepError(broken, "the model gave logits that are not finite")
+        groups: dict[tuple[float, int, float], list[int]] = {}
+        for row, chunk in enumerate(owners):
+            params = chunk.state.request.sampling
+            if params.temperature > 0:
+                groups.setdefault((params.temperature, params.top_k, params.top_p), []).append(row)
+        for group in groups.values():
+            states = [owners[row].state for row in group]
+            uniforms = [state.uniform(len(state.tokens) - len(state.request.prompt)) for state in states]
+            probs = processed_probs(logits[group], states[0].request.sampling)
+            for row, token in zip(group, _sample_rows(probs, uniforms), strict=True):
+                chosen[row] = token
+        return chosen
+
+    def _count(self, step: Step) -> None:
+        stats = self.stats
+        stats.n_steps += 1
+        stats.n_shared_tokens += sum(state.n_shared for state in step.fresh if not state.n_preemptions)
+        for chunk in step.chunks:
+            if len(chunk.tokens) == 1 and len(chunk.state.tokens) > len(chunk.state.request.prompt):
+                stats.n_decode_tokens += 1
+            else:
+                stats.n_prefill_tokens += len(chunk.tokens)
+
+    def _deliver(self, state: RequestState, token: int, now: float, logits: Tensor | None) -> Output:
+        try:
+            text = state.accept(token)
+        except Exception as error:  # turning it into text failed: this request's own affair
+            text, state.finish, state.reason = "", FinishReason.ERROR, f"{type(error).__name__}: {error}"
+        state.timeline.add(now, visible=bool(text) if state.stream is not None else True)
+        if state.finish is not None:
+            self.scheduler.retire(state)
+        return Output(state.id, (token,), text, logits=logits)
+
+    def _end(self, state: RequestState, finish: FinishReason, reason: str) -> Output:
+        self.scheduler.remove(state)
+        state.finish, state.reason = finish, reason
+        return self._close(state, Output(state.id))
+
+    def _close(self, state: RequestState, output: Output) -> Output:
+        assert state.finish is not None
+        self._states.pop(state.id, None)
+        state.timeline.close(self.clock(), completed=state.finish in (FinishReason.STOP, FinishReason.LENGTH))
+        return Output(
+            state.id, output.tokens, output.text, state.finish, state.reason, state.timeline, logits=output.logits
+        )
+
+
+def _sample_rows(probs: Tensor, uniforms: list[float]) -> list[int]:
+    u = torch.tensor(uniforms, dtype=torch.float64, device=probs.device)
+    return sample(probs, u).tolist()
+
+
+def _names(request_ids: Sequence[Hashable]) -> str:
+    return ", ".join(map(repr, request_ids))
+
+
+def join_outputs(outputs: Sequence[Output]) -> Completion:
+    """All outputs of one request, in order, as one answer."""
+    last = outputs[-1]
+    assert last.finish is not None
+    assert last.timeline is not None
+    kept = [output.logits for output in outputs if output.logits is not None]
+    return Completion(
+        tokens=tuple(token for output in outputs for token in output.tokens),
+        text="".join(output.text for output in outputs),
+        finish=last.finish,
+        reason=last.reason,
+        timeline=last.timeline,
+        logits=torch.cat(kept) if kept else None,
+    )
