@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 
 import pytest
 
@@ -186,3 +188,8 @@ def test_undoing_gives_back_copies_and_new_blocks() -> None:
 def test_an_allocator_of_nothing_is_refused(n_blocks: int, block_size: int) -> None:
     with pytest.raises(ValueError, match="need blocks of tokens"):
         BlockAllocator(n_blocks, block_size)
+
+
+def test_the_bookkeeping_needs_no_torch() -> None:
+    code = "import sys, reference_impl.blocks; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
