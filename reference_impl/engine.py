@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
+from reference_impl.choosing import choose_tokens, rows_without_a_choice
 from reference_impl.engine_config import EngineConfig
 from reference_impl.metrics import Clock
 from reference_impl.request import Completion, FinishReason, Output, Request, RequestState, TextStream
-from reference_impl.sampling import processed_probs, sample
 from reference_impl.scheduler import Chunk, Scheduler, Step
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class StepError(RuntimeError):
     """
 
     def __init__(self, request_ids: Sequence[Hashable], cause: object) -> None:
-        super().__init__(f"the step over request{'s' * (len(request_ids) > 1)} {_names(request_ids)} failed: {cause}")
+        names = ", ".join(map(repr, request_ids))
+        super().__init__(f"the step over request{'s' * (len(request_ids) > 1)} {names} failed: {cause}")
         self.request_ids = tuple(request_ids)
 
 
@@ -198,8 +199,9 @@ class Engine:
         return list(outputs.values())
 
     def run(self, requests: Iterable[Request] = ()) -> dict[Hashable, Completion]:
-        """Adds requests, steps until nothing is left, and returns all answers by request id, refusals and failures
-        included.
+        """Adds requests, steps until nothing is left, and returns the answers by request id.
+
+        Refusals and failures are answers too; ValueError for an id that is in use.
         """
         pieces: dict[Hashable, list[Output]] = {}
         for request in requests:
@@ -216,21 +218,15 @@ class Engine:
                 outputs = self.fail(error)
             for output in outputs:
                 pieces.setdefault(output.request_id, []).append(output)
-        return {request_id: join_outputs(outputs) for request_id, outputs in pieces.items()}
+        return {request_id: Completion.of(outputs) for request_id, outputs in pieces.items()}
 
     @torch.inference_mode()
     def _forward(self, step: Step) -> dict[Hashable, Output]:
         self.stats.n_preemptions += len(step.preempted)
+        asked = [chunk for chunk in step.chunks if chunk.n_rows]
         try:
-            rows: list[int] = []
-            owners: list[Chunk] = []  # of each row
-            end = 0
-            for chunk in step.chunks:
-                end += len(chunk.tokens)
-                rows.extend(range(end - chunk.n_rows, end))
-                owners.extend([chunk] * chunk.n_rows)
-            logits = self.model(step.batch, torch.tensor(rows, dtype=torch.int64, device=step.batch.tokens.device))
-            tokens = self._choose(logits, owners)
+            logits = self.model(step.batch, _rows(step))
+            tokens = self._choose(logits, asked)
             now = self.clock()  # after the tokens came to the host, so a GPU has finished the step
         except BaseException as error:
             self.scheduler.abort(step)
@@ -240,55 +236,44 @@ class Engine:
         self.scheduler.commit(step)
         self._count(step)
         outputs = {}
-        for row, (chunk, token) in enumerate(zip(owners, tokens, strict=True)):
-            kept = logits[row : row + 1] if self.config.keep_logits else None
-            outputs[chunk.state.id] = self._deliver(chunk.state, token, now, kept)
+        row = 0
+        for chunk in asked:
+            rows = slice(row, row := row + chunk.n_rows)
+            kept = logits[rows] if self.config.keep_logits else None
+            outputs[chunk.state.id] = self._deliver(chunk.state, tokens[rows], now, kept)
         return outputs
 
-    def _choose(self, logits: Tensor, owners: list[Chunk]) -> list[int]:
-        """The next token of each row of logits [n_rows, vocabulary]: one argmax for all, then the sampled rows by
-        like parameters.
-        """
-        if not owners:
-            return []
-        best, tokens = logits.max(dim=-1)
-        chosen = tokens.tolist()
-        # NaN wins every max, so the finite ones are checked in passing.
-        broken = [c.state.id for c, finite in zip(owners, torch.isfinite(best).tolist(), strict=True) if not finite]
+    def _choose(self, logits: Tensor, asked: list[Chunk]) -> list[int]:
+        states = [chunk.state for chunk in asked for _ in range(chunk.n_rows)]
+        broken = rows_without_a_choice(logits)
         if broken:
-            raise StepError(broken, "the model gave logits that are not finite")
-        groups: dict[tuple[float, int, float], list[int]] = {}
-        for row, chunk in enumerate(owners):
-            params = chunk.state.request.sampling
-            if params.temperature > 0:
-                groups.setdefault((params.temperature, params.top_k, params.top_p), []).append(row)
-        for group in groups.values():
-            states = [owners[row].state for row in group]
-            uniforms = [state.uniform(len(state.tokens) - len(state.request.prompt)) for state in states]
-            probs = processed_probs(logits[group], states[0].request.sampling)
-            for row, token in zip(group, _sample_rows(probs, uniforms), strict=True):
-                chosen[row] = token
-        return chosen
+            raise StepError([states[row].id for row in broken], "the model gave logits that are not finite")
+        uniforms = [chunk.state.uniform(chunk.state.n_output + i) for chunk in asked for i in range(chunk.n_rows)]
+        return choose_tokens(logits, [state.request.sampling for state in states], uniforms)
 
     def _count(self, step: Step) -> None:
         stats = self.stats
         stats.n_steps += 1
         stats.n_shared_tokens += sum(state.n_shared for state in step.fresh if not state.n_preemptions)
         for chunk in step.chunks:
-            if len(chunk.tokens) == 1 and len(chunk.state.tokens) > len(chunk.state.request.prompt):
+            if chunk.n_rows == len(chunk.tokens) and chunk.state.n_output:
                 stats.n_decode_tokens += 1
             else:
                 stats.n_prefill_tokens += len(chunk.tokens)
 
-    def _deliver(self, state: RequestState, token: int, now: float, logits: Tensor | None) -> Output:
-        try:
-            text = state.accept(token)
-        except Exception as error:  # turning it into text failed: this request's own affair
-            text, state.finish, state.reason = "", FinishReason.ERROR, f"{type(error).__name__}: {error}"
-        state.timeline.add(now, visible=bool(text) if state.stream is not None else True)
+    def _deliver(self, state: RequestState, tokens: list[int], now: float, logits: Tensor | None) -> Output:
+        text = ""
+        n_taken = 0
+        while n_taken < len(tokens) and state.finish is None:
+            try:
+                text += state.accept(tokens[n_taken])
+            except Exception as error:  # turning it into text failed: this request's own affair
+                state.finish, state.reason = FinishReason.ERROR, f"{type(error).__name__}: {error}"
+            n_taken += 1
+        state.timeline.add(now, n_taken, visible=bool(text) if state.stream is not None else True)
         if state.finish is not None:
             self.scheduler.retire(state)
-        return Output(state.id, (token,), text, logits=logits)
+        return Output(state.id, tuple(tokens[:n_taken]), text, logits=None if logits is None else logits[:n_taken])
 
     def _end(self, state: RequestState, finish: FinishReason, reason: str) -> Output:
         self.scheduler.remove(state)
@@ -304,26 +289,11 @@ class Engine:
         )
 
 
-def _sample_rows(probs: Tensor, uniforms: list[float]) -> list[int]:
-    u = torch.tensor(uniforms, dtype=torch.float64, device=probs.device)
-    return sample(probs, u).tolist()
-
-
-def _names(request_ids: Sequence[Hashable]) -> str:
-    return ", ".join(map(repr, request_ids))
-
-
-def join_outputs(outputs: Sequence[Output]) -> Completion:
-    """All outputs of one request, in order, as one answer."""
-    last = outputs[-1]
-    assert last.finish is not None
-    assert last.timeline is not None
-    kept = [output.logits for output in outputs if output.logits is not None]
-    return Completion(
-        tokens=tuple(token for output in outputs for token in output.tokens),
-        text="".join(output.text for output in outputs),
-        finish=last.finish,
-        reason=last.reason,
-        timeline=last.timeline,
-        logits=torch.cat(kept) if kept else None,
-    )
+def _rows(step: Step) -> Tensor:
+    """The rows of the packed pass that need logits."""
+    rows: list[int] = []
+    end = 0
+    for chunk in step.chunks:
+        end += len(chunk.tokens)
+        rows.extend(range(end - chunk.n_rows, end))
+    return torch.tensor(rows, dtype=torch.int64, device=step.batch.tokens.device)

@@ -33,6 +33,7 @@ class EngineConfig:
     prefix_sharing: bool = True
     host_blocks: int = 0  # room in host memory for `preemption="swap"`, in blocks
     keep_logits: bool = False  # outputs carry the logits of their tokens (lessons, tests)
+    debug: bool = False  # freed blocks are filled with NaN, swapped ones are compared by checksum
     seed: int = 0  # for requests that bring no seed of their own
 
     def __post_init__(self) -> None:
@@ -57,5 +58,5 @@ class EngineConfig:
         from reference_impl.paged import PagedCache
 
         if self.paged:
-            return PagedCache(model, self.n_blocks, self.block_size, dtype, device, self.prefix_sharing)
+            return PagedCache(model, self.n_blocks, self.block_size, dtype, device, self.prefix_sharing, self.debug)
         return ContiguousCache(model, self.max_running, model.max_context, dtype, device)

@@ -7,7 +7,7 @@ its stop rules), so the answer depends neither on who shares the batch nor on ho
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
@@ -78,6 +78,24 @@ class Completion:
     timeline: Timeline
     logits: Tensor | None = None
 
+    @classmethod
+    def of(cls, outputs: Sequence[Output]) -> Completion:
+        """Joins all outputs of one request, in order."""
+        import torch
+
+        last = outputs[-1]
+        if last.finish is None or last.timeline is None:
+            raise ValueError(f"request {last.request_id!r} has not ended")
+        kept = [output.logits for output in outputs if output.logits is not None]
+        return cls(
+            tokens=tuple(token for output in outputs for token in output.tokens),
+            text="".join(output.text for output in outputs),
+            finish=last.finish,
+            reason=last.reason,
+            timeline=last.timeline,
+            logits=torch.cat(kept) if kept else None,
+        )
+
 
 class TextStream(Protocol):
     """Token ids in, text out, never half a character (`Tokenizer.stream`)."""
@@ -121,6 +139,10 @@ class RequestState:
     @property
     def output(self) -> list[int]:
         return self.tokens[len(self.request.prompt) :]
+
+    @property
+    def n_output(self) -> int:
+        return len(self.tokens) - len(self.request.prompt)
 
     def uniform(self, place: int) -> float:
         """The random number in [0, 1) that chooses output token `place`: always the same one, however often a step is

@@ -1,5 +1,4 @@
-"""Which tokens go into the next forward pass: continuous batching, chunked prefill, preemption, first come first
-served.
+"""Who is in the next forward pass: continuous batching, chunked prefill, preemption, first come first served.
 
 The one idea: decide anew in every step. Running decodes come first, one token each, so that no prompt ever stalls
 them; what is left of the token budget goes to prompts, oldest first, cut into chunks where they do not fit (Agrawal
@@ -176,7 +175,7 @@ class Scheduler:
 
     def _is_decode(self, state: RequestState) -> bool:
         """Only its newest token is to be computed; otherwise it is in its prompt, or recomputes what it had."""
-        return self._pending(state) == 1 and len(state.tokens) > len(state.request.prompt)
+        return self._pending(state) == 1 and state.n_output > 0
 
     def _chunk(self, state: RequestState, budget: int) -> Chunk:
         start = self.cache.length(state.id)

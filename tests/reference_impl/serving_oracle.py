@@ -41,7 +41,9 @@ def tiny_model() -> Llama:
 
 
 def tiny_engine(**switches: object) -> Engine:
-    return Engine.for_llama(tiny_model(), EngineConfig(**({"token_budget": 32, "keep_logits": True} | switches)))  # type: ignore[arg-type]
+    return Engine.for_llama(
+        tiny_model(), EngineConfig(**({"token_budget": 32, "keep_logits": True, "debug": True} | switches))
+    )  # type: ignore[arg-type]
 
 
 class NextToken:

@@ -27,7 +27,7 @@ from serving_oracle import (
 )
 
 from reference_impl.cache import ForwardBatch
-from reference_impl.engine import Engine, RequestRefusedError, StepError, join_outputs
+from reference_impl.engine import Engine, RequestRefusedError, StepError
 from reference_impl.engine_config import EngineConfig
 from reference_impl.paged import PagedCache
 from reference_impl.request import Completion, FinishReason, Output, Request
@@ -92,7 +92,7 @@ def run_schedule(seed: int) -> tuple[Engine, dict[Hashable, Completion]]:
                 pieces[i].append(engine.cancel(i))
         step += 1
         assert step < 2000, f"schedule {seed} does not end"
-    answers = {i: join_outputs(outputs) for i, outputs in pieces.items()}
+    answers = {i: Completion.of(outputs) for i, outputs in pieces.items()}
     for i, answer in answers.items():
         assert_solo(answer, chosen[i][1], f"schedule {seed}, request {i} (pool {chosen[i][0].id}), {switches}")  # type: ignore[index]
     assert_nothing_left(engine)
@@ -140,7 +140,7 @@ def test_a_request_preempted_at_any_step_gives_the_same_answer(preemption: str) 
                 step += 1
             n_steps = max(n_steps, step)
             for i, (_, solo) in enumerate(chosen):
-                assert_solo(join_outputs(pieces[i]), solo, f"request {i}, request {victim} preempted before step {at}")
+                assert_solo(Completion.of(pieces[i]), solo, f"request {i}, request {victim} preempted before step {at}")
             assert_nothing_left(engine)
         at += 1
     assert n_steps > 8
@@ -329,7 +329,7 @@ def test_a_step_that_fails_is_taken_back_and_can_be_tried_again(call: int, after
             assert cache_contents(engine) == before
     assert failed
     for i, (_, solo) in enumerate(chosen):
-        assert_solo(join_outputs(pieces[i]), solo)
+        assert_solo(Completion.of(pieces[i]), solo)
     assert_nothing_left(engine)
 
 

@@ -1,0 +1,39 @@
+"""One token for each row of logits, for many requests at once.
+
+The one idea: what can be done for all rows in one call is done so (one argmax, one distribution for all rows with like
+parameters), but the random number of a row is its request's own, so company never changes an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from reference_impl.sampling import SamplingParams, processed_probs, sample
+
+
+def choose_tokens(logits: Tensor, params: Sequence[SamplingParams], uniforms: Sequence[float]) -> list[int]:
+    """The next token after each row of logits [n_rows, vocabulary].
+
+    `uniforms` are numbers in [0, 1), of which a greedy row uses none. Raises ValueError as `sampling` does.
+    """
+    if not params:
+        return []
+    chosen: list[int] = logits.argmax(dim=-1).tolist()
+    alike: dict[tuple[float, int, float], list[int]] = {}
+    for row, wanted in enumerate(params):
+        if not wanted.greedy:
+            alike.setdefault((wanted.temperature, wanted.top_k, wanted.top_p), []).append(row)
+    for rows in alike.values():
+        probs = processed_probs(logits[rows], params[rows[0]])
+        numbers = torch.tensor([uniforms[row] for row in rows], dtype=torch.float64, device=probs.device)
+        for row, token in zip(rows, sample(probs, numbers).tolist(), strict=True):
+            chosen[row] = token
+    return chosen
+
+
+def rows_without_a_choice(logits: Tensor) -> list[int]:
+    """Rows of logits [n_rows, vocabulary] whose largest value is NaN or infinite (NaN wins every comparison)."""
+    return [] if not len(logits) else (~torch.isfinite(logits.amax(dim=-1))).nonzero().flatten().tolist()
