@@ -28,6 +28,7 @@ NODE_MODULES = HERE / "node_modules"
 NOT_PAGES = {"_build", "node_modules", "__pycache__", "package.json", "package-lock.json", "build.py", "lesson.py"}
 
 
+QUICK_IMPORT = "import sys; sys.modules.setdefault('rfc3987_syntax', None)"  # as above, for the child
 SOURCES = ("book", "notebooks", "reference_impl", "interactives", "pyproject.toml", "constraints.txt")
 
 
@@ -123,7 +124,8 @@ def run_lessons(root: Path, names: list[str], source: Path) -> list[str]:
 def render(source: Path, book: Path) -> None:
     """Jupyter Book over the laid-out folder: warnings are errors, missing references are warnings, all are shown."""
     command = [
-        *(sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(source)),
+        *(sys.executable, "-c", f"{QUICK_IMPORT}; from jupyter_book.cli.main import main; main()"),
+        *("build", str(source)),
         *("--path-output", str(book), "-W", "-n", "--keep-going", "--all", "-q"),
     ]
     environment = os.environ | {"COURSE_NODE": find_tool("node"), "COURSE_NODE_MODULES": str(NODE_MODULES)}

@@ -14,6 +14,7 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
@@ -65,8 +66,9 @@ def _render(translator: Any, node: nodes.Element, display: bool) -> str:
 
 
 def visit_inline(self: Any, node: nodes.Element) -> None:
-    html = _render(self, node, display=False)
-    self.body.append(self.starttag(node, "span", "", CLASS="math") + html + "</span>")
+    formula = self.starttag(node, "span", "", CLASS="math") + _render(self, node, display=False) + "</span>"
+    mark = node.get("mark")
+    self.body.append(f'<span class="math-and-mark">{formula}{mark}</span>' if mark else formula)
     raise nodes.SkipNode
 
 
@@ -81,6 +83,20 @@ def visit_block(self: Any, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
+class KeepMarks(SphinxPostTransform):
+    """Ties a punctuation mark to the short formula before it; browsers would start a line with the mark."""
+
+    default_priority = 500
+    builders = ("html",)
+
+    def run(self, **kwargs: Any) -> None:
+        for formula in self.document.findall(nodes.math):
+            after = formula.next_node(descend=False, siblings=True)
+            if isinstance(after, nodes.Text) and after[:1] in tuple(".,;:!?)") and len(formula.astext()) < 40:
+                formula["mark"] = str(after[0])
+                after.parent.replace(after, nodes.Text(after[1:]))
+
+
 def _start(app: Sphinx) -> None:
     # build.py knows where its packages are; a build by hand takes what it finds.
     node, modules = os.environ.get("COURSE_NODE", "node"), os.environ.get("COURSE_NODE_MODULES", "")
@@ -90,6 +106,7 @@ def _start(app: Sphinx) -> None:
 def setup(app: Sphinx) -> dict:
     app.add_html_math_renderer("katex", inline_renderers=(visit_inline, None), block_renderers=(visit_block, None))
     app.add_css_file("katex/katex.min.css", priority=300)
+    app.add_post_transform(KeepMarks)
     app.connect("builder-inited", _start)
     app.connect("build-finished", lambda app, exception: app.katex.stop())
     return {"parallel_read_safe": True, "parallel_write_safe": False}

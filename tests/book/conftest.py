@@ -1,0 +1,97 @@
+"""The built site, a server for it, and a Chromium that can reach nothing else."""
+
+import functools
+import http.server
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Route, sync_playwright
+from site_tools import BOOK, ROOT, Visit, build_book, chromium_path
+
+
+@contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """Several test processes may ask for the site at once; the first one builds it."""
+    import fcntl
+
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """book/_build/html, built again if anything that it is made from has changed."""
+    with one_at_a_time(ROOT / ".pytest_cache" / "book.lock"):
+        done = build_book(ROOT, "--if-changed")
+    if done.returncode:
+        pytest.fail(f"the book does not build:\n{done.stderr}", pytrace=False)
+    return BOOK / "_build" / "html"
+
+
+@pytest.fixture(scope="session")
+def page_names(site: Path) -> list[str]:
+    return sorted(file.relative_to(site).as_posix() for file in site.rglob("*.html") if "_static" not in file.parts)
+
+
+class _QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def address(site: Path) -> Iterator[str]:
+    """Address of the site on a plain static server, below a sub-path as a project's pages often are."""
+    handler = functools.partial(_QuietHandler, directory=str(site.parent))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/{site.name}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=chromium_path(playwright.chromium.executable_path),
+            args=["--no-sandbox", "--disable-gpu", "--disable-quic", *quiet],
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def visit(browser: Browser, address: str) -> Iterator[Callable[..., Visit]]:
+    """visit("index.html", viewport=...) opens a page of the site; any request to another host is cut and noted."""
+    contexts: list[BrowserContext] = []
+
+    def open_page(name: str, **options: object) -> Visit:
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        seen = Visit(page)
+        note = seen.faults.append
+
+        def guard(route: Route) -> None:
+            if urlsplit(route.request.url).hostname == "127.0.0.1":
+                route.continue_()
+            else:
+                note(f"asked another host for {route.request.url}")
+                route.abort()
+
+        context.route("**/*", guard)
+        page.on("console", lambda message: note(f"console: {message.text}") if message.type == "error" else None)
+        page.on("pageerror", lambda error: note(f"page error: {error}"))
+        page.on("response", lambda answer: note(f"{answer.status} for {answer.url}") if answer.status >= 400 else None)
+        page.goto(address + name, wait_until="networkidle")
+        return seen
+
+    yield open_page
+    for context in contexts:
+        context.close()
