@@ -112,6 +112,7 @@ def draw(points: Sequence[GroupPoint], chosen: GroupPoint) -> Figure:
     # The same scale at every slider position, so that the bars can be compared.
     top = max(share for point in points for share in point.level_shares)
     right.set_ylim(0, 5 * math.ceil(21 * top))
+    right.set_xlim(-largest - 0.6, largest + 0.6)
     right.xaxis.set_major_locator(MultipleLocator(max(1, largest // 3)))
     right.set_xlabel(f"level ({chosen.bits}-bit integer)")
     right.set_ylabel("weights on it (%)")
@@ -136,7 +137,7 @@ def table_html(points: Sequence[GroupPoint], chosen: GroupPoint) -> str:
         data = "".join(f'<td style="text-align:right;padding:2px 10px">{cell}</td>' for cell in cells)
         rows.append(f'<tr style="font-weight:{weight}">{data}</tr>')
     head = "".join(f'<th scope="col" style="text-align:right;padding:2px 10px">{name}</th>' for name in heads)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'<table style="line-height:1.4"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
 
 
 class GroupExplorer:
