@@ -63,7 +63,8 @@ def processed_probs(logits: Tensor, params: SamplingParams) -> Tensor:
     if params.greedy:
         first = (logits == largest).int().argmax(dim=-1, keepdim=True)
         return torch.zeros_like(logits).scatter_(-1, first, 1.0)
-    scaled = (logits - largest) / params.temperature  # at most 0: no temperature is too low for it
+    temperature = max(params.temperature, torch.finfo(logits.dtype).tiny)  # smaller ones would be 0 in this dtype
+    scaled = (logits - largest) / temperature  # at most 0, so nothing overflows
     if params.top_k == 0 and params.top_p == 1.0:
         return scaled.softmax(dim=-1)
     scaled, ids = scaled.sort(dim=-1, descending=True, stable=True)

@@ -184,14 +184,19 @@ class Stream:
 
 
 def render_template(source: str, **values: Any) -> str:
-    """Renders a chat template. It comes with the model, from strangers: jinja's sandbox keeps it from doing more."""
+    """Renders a chat template. It comes with the model, from strangers: jinja's sandbox keeps it from doing more.
+
+    Templates that print today's date fall back on a fixed one, as no clock is offered to them.
+    """
     from jinja2 import TemplateError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     def refuse(message: str) -> NoReturn:
         raise TemplateError(message)
 
-    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
     environment.filters["tojson"] = lambda value, **options: json.dumps(value, ensure_ascii=False, **options)
     environment.globals["raise_exception"] = refuse
     try:

@@ -95,12 +95,12 @@ def read(path: Path) -> tuple[ModelConfig, Iterator[tuple[str, Tensor]]]:
     """The shape of a GGUF file's or folder's model, and its tensors under their Hugging Face names, one at a time."""
     if path.is_dir():
         config = config_from_hf(read_json(path / "config.json"), path)
-        return _canonical(config), _folder_tensors(path)
+        return canonical(config), _folder_tensors(path)
     from reference_impl.gguf_reader import GgufFile
 
     file = GgufFile(path)
     config = file.config()
-    return _canonical(config), file.tensors(config)
+    return canonical(config), file.tensors(config)
 
 
 def tensor(name: str, source: str | Path = DEFAULT_MODEL) -> Tensor:
@@ -242,7 +242,7 @@ def _opened(path: Path) -> Iterator[Any]:
         raise WeightsError(f"{path}: expected a whole safetensors file; it is damaged or cut short ({error})") from None
 
 
-def _canonical(config: ModelConfig) -> ModelConfig:
+def canonical(config: ModelConfig) -> ModelConfig:
     """The preset with this very shape if there is one, so that one model has one name whatever its file is called."""
     return next((preset for preset in MODELS.values() if replace(config, name=preset.name) == preset), config)
 
