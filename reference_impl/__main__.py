@@ -13,6 +13,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: ("module:function", one line f
     "bound": ("reference_impl.bound:main", "what a model on a GPU can reach at best, by arithmetic"),
     "fetch-model": ("reference_impl.fetch:main", "download the course's model and prepare it"),
     "generate": ("reference_impl.generate:main", "text from a real model, streaming"),
+    "probe": ("reference_impl.probe:main", "measure this machine's own bandwidth and matrix-product rate"),
     "quantize": ("reference_impl.quantization.report:main", "exercise: group-wise int8 quantization of standard input"),
     "speculate": ("reference_impl.speculative.greedy:main", "exercise: greedy speculative rounds of standard input"),
 }

@@ -1,0 +1,175 @@
+"""The Numba kernels equal their twins, exactly where the sums are exact, and refuse what would read foreign memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from paged_cases import Case, expected_attention, paged
+
+from reference_impl import kernels
+
+pytest.importorskip("numba", reason="the CPU kernels need numba")
+DTYPES = [torch.float32, torch.bfloat16]
+
+
+def whole_numbers(*shape: int, seed: int = 0) -> torch.Tensor:
+    """Small integers as float32: every sum of products is exact in any order."""
+    return torch.randint(-8, 9, shape, generator=torch.Generator().manual_seed(seed)).float()
+
+
+@pytest.mark.parametrize("weight_dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 33])
+@pytest.mark.parametrize(("n_in", "n_out"), [(1, 1), (13, 7), (64, 33), (576, 96), (1100, 40)])
+def test_whole_numbers_are_multiplied_exactly(n: int, n_in: int, n_out: int, weight_dtype: torch.dtype) -> None:
+    x, weight = whole_numbers(n, n_in), whole_numbers(n_out, n_in, seed=1)
+    got = kernels.linear(x, weight.to(weight_dtype), backend="cpu")
+    assert torch.equal(got, (x.double() @ weight.double().T).float())
+
+
+@pytest.mark.parametrize("weight_dtype", DTYPES)
+def test_rounding_stays_at_the_level_of_float32(weight_dtype: torch.dtype) -> None:
+    random = torch.Generator().manual_seed(0)
+    x, weight = torch.randn(5, 1536, generator=random), torch.randn(50, 1536, generator=random).to(weight_dtype)
+    got = kernels.linear(x, weight, backend="cpu")
+    torch.testing.assert_close(got.double(), x.double() @ weight.double().T, rtol=0, atol=2e-4)
+
+
+def test_bias_and_rows_of_a_larger_tensor_are_read_right() -> None:
+    wide, weight, bias = whole_numbers(6, 40), whole_numbers(9, 20, seed=1), whole_numbers(9, seed=2)
+    x = wide[::2, 10:30]
+    assert not x.is_contiguous()
+    got = kernels.linear(x, weight, bias, backend="cpu")
+    assert torch.equal(got, (x.double() @ weight.double().T + bias).float())
+
+
+def test_bfloat16_rows_give_bfloat16_rounded_once() -> None:
+    x, weight = whole_numbers(3, 200), whole_numbers(5, 200, seed=1)
+    got = kernels.linear(x.bfloat16(), weight.bfloat16(), backend="cpu")
+    assert got.dtype is torch.bfloat16
+    assert torch.equal(got, (x @ weight.T).bfloat16())
+
+
+def test_infinities_and_nans_in_the_weights_reach_the_result() -> None:
+    weight = torch.tensor([[float("inf")] * 40, [float("nan")] * 40, [1.0] * 40])
+    out = kernels.linear(torch.ones(1, 40), weight, backend="cpu")[0]
+    assert out[0] == float("inf")
+    assert out[1].isnan()
+    assert out[2] == 40
+
+
+def test_one_thread_and_several_give_the_same_bits() -> None:
+    random = torch.Generator().manual_seed(0)
+    x, weight = torch.randn(3, 576, generator=random), torch.randn(500, 576, generator=random)
+    before = torch.get_num_threads()
+    try:
+        results = []
+        for n_threads in (1, 2, 4):
+            torch.set_num_threads(n_threads)
+            results.append(kernels.linear(x, weight, backend="cpu"))
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(results[0], results[1])
+    assert torch.equal(results[0], results[2])
+
+
+def test_calls_from_several_python_threads_do_not_disturb_each_other() -> None:
+    weights = [whole_numbers(300, 64, seed=i) for i in range(8)]
+    x = whole_numbers(1, 64, seed=9)
+
+    def many(weight: torch.Tensor) -> bool:
+        expected = (x.double() @ weight.double().T).float()
+        return all(torch.equal(kernels.linear(x, weight, backend="cpu"), expected) for _ in range(50))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(many, weights))
+
+
+CASES = [
+    Case((1,), (1,)),
+    Case((200,), (1,), n_heads=9, n_kv_heads=3, head_dim=64, block_size=16),
+    Case((5, 17, 33, 70), (1, 4, 1, 3), n_heads=6, n_kv_heads=2, head_dim=20),
+    Case((40, 3), (40, 2), n_heads=4, n_kv_heads=4, head_dim=7, block_size=3),
+    Case((33,), (5,), n_heads=8, n_kv_heads=1, block_size=1),
+    Case((100, 64), (1, 1), block_size=128),  # one block a sequence, as a contiguous cache has
+    Case((9, 8, 7, 6, 5, 4, 3, 2), (1,) * 8),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("case", CASES)
+def test_attention_equals_torchs_own_on_whole_sequences(case: Case, dtype: torch.dtype) -> None:
+    case = Case(**{**vars(case), "dtype": dtype})
+    made = paged(case)
+    got = kernels.paged_attention(*made.arguments, backend="cpu")
+    close = {"rtol": 0, "atol": 2e-6} if dtype is torch.float32 else {"rtol": 2**-8, "atol": 1e-6}
+    torch.testing.assert_close(got.double(), expected_attention(case, made), **close)
+
+
+def test_large_scores_do_not_overflow() -> None:
+    made = paged(CASES[2])
+    q, *rest = made.arguments
+    got = kernels.paged_attention(q * 500, *rest, backend="cpu")
+    torch.testing.assert_close(got, kernels.paged_attention(q * 500, *rest, backend="torch"), rtol=0, atol=1e-4)
+
+
+def test_float32_queries_read_a_bfloat16_cache() -> None:
+    case = Case(**{**vars(CASES[2]), "dtype": torch.bfloat16})
+    made = paged(case)
+    q, *rest = made.arguments
+    got = kernels.paged_attention(q.float(), *rest, backend="cpu")
+    assert got.dtype is torch.float32
+    torch.testing.assert_close(got.double(), expected_attention(case, made), rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_store_kv_writes_what_the_cache_was_made_of_and_leaves_the_rest(dtype: torch.dtype) -> None:
+    made = paged(Case((5, 17, 30), (1, 1, 1), n_heads=3, n_kv_heads=3, head_dim=7, dtype=dtype))
+    k_cache, v_cache = (torch.full_like(made.k_cache, float("nan")) for _ in range(2))
+    kernels.store_kv(made.k, made.v, k_cache, v_cache, made.slots, backend="cpu")
+    torch.testing.assert_close(k_cache, made.k_cache, rtol=0, atol=0, equal_nan=True)
+    torch.testing.assert_close(v_cache, made.v_cache, rtol=0, atol=0, equal_nan=True)
+
+
+def test_store_kv_rounds_float32_into_a_bfloat16_cache_and_skips_padding() -> None:
+    k_cache, v_cache = (torch.zeros(1, 1, 2, 1, dtype=torch.bfloat16) for _ in range(2))
+    new = torch.tensor([1 + 2**-8, 5.0]).view(2, 1, 1)  # half-way between two bfloat16 numbers: to the even one
+    kernels.store_kv(new, new, k_cache, v_cache, torch.tensor([1, -1]), backend="cpu")
+    assert k_cache.flatten().tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("block", [-1, 99])
+def test_a_table_that_points_outside_the_cache_is_refused(block: int) -> None:
+    made = paged(Case((9,), (1,)))
+    made.block_tables[0, 1] = block
+    with pytest.raises(IndexError, match=rf"tables \[\[.*{block}.*\]\] do not fit .* cache of 5 blocks of 4"):
+        kernels.paged_attention(*made.arguments, backend="cpu")
+
+
+@pytest.mark.parametrize(("new", "context"), [(1, 3), (2, 13), (2, 1)])
+def test_lengths_that_do_not_fit_the_tokens_or_the_table_are_refused(new: int, context: int) -> None:
+    made = paged(Case((9,), (2,)))
+    made.query_lens[0], made.context_lens[0] = new, context
+    with pytest.raises(IndexError, match="do not fit 2 new tokens"):
+        kernels.paged_attention(*made.arguments, backend="cpu")
+
+
+def test_a_slot_beyond_the_cache_is_refused() -> None:
+    made = paged(Case((2,), (1,)))
+    with pytest.raises(IndexError, match=r"slots \[0, 12\] do not fit a cache of 3 blocks of 4"):
+        kernels.store_kv(made.k, made.v, made.k_cache, made.v_cache, torch.tensor([0, 12]), backend="cpu")
+
+
+def test_kernels_are_found_on_disk_by_the_next_process() -> None:
+    code = (
+        "import torch; from reference_impl.kernels import cpu; from numba.core import event\n"
+        "with event.install_recorder('numba:compile') as found:\n"
+        "    for name in ('linear', 'attention', 'store'): cpu._kernel(name, torch.float32)\n"
+        "print(len(found.buffer))"
+    )
+    run = lambda: subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    run()
+    assert run().strip() == "0"

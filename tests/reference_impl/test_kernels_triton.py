@@ -1,0 +1,115 @@
+"""The Triton kernels equal their twins: in Triton's interpreter on CPU tensors, and on a GPU where there is one.
+
+The interpreter has to be chosen before Triton is imported, so one process of its own runs all cases: this very file.
+It shows indexing, masks and arithmetic; races and speed only a GPU can show.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+from paged_cases import Case, Paged, expected_attention, paged
+
+from reference_impl import kernels
+
+BF16 = torch.bfloat16
+CASES = {
+    "one token": Case((1,), (1,)),
+    "one sequence, nine heads on three": Case((130,), (1,), n_heads=9, n_kv_heads=3, head_dim=64, block_size=16),
+    "bfloat16, eight sequences": Case((9, 8, 1, 6, 5, 4, 3, 20), (1,) * 8, dtype=BF16),
+    "partial blocks, odd sizes": Case((5, 17, 70), (2, 17, 1), n_kv_heads=4, head_dim=20, block_size=3),
+    "bfloat16, verification of four": Case((5, 70), (4, 4), n_heads=6, n_kv_heads=1, head_dim=8, dtype=BF16),
+    "prefill in a contiguous cache": Case((90,), (50,), n_heads=2, head_dim=16, block_size=128),
+    "three heads a KV head, chunks": Case((19, 33), (19, 7), n_heads=6, n_kv_heads=2),
+}
+needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+def largest_errors(case: Case, device: str) -> dict[str, float]:
+    """Of attention against the float64 oracle, and of storing (0 or 1)."""
+    made = paged(case)
+    there = [t.to(device) if isinstance(t, torch.Tensor) else t for t in made.arguments]
+    got = kernels.paged_attention(*there, backend="triton").cpu()
+    return {
+        "attention": (got.double() - expected_attention(case, made)).abs().max().item(),
+        "store": float(not stored_right(made, device)),
+    }
+
+
+def stored_right(made: Paged, device: str) -> bool:
+    caches = [torch.full_like(made.k_cache, float("nan"), device=device) for _ in range(2)]
+    slots = made.slots.clone()
+    skipped = int(slots[-1])
+    slots[-1] = -1
+    kernels.store_kv(made.k.to(device), made.v.to(device), *caches, slots.to(device), backend="triton")
+    for expected, cache in zip((made.k_cache, made.v_cache), caches, strict=True):
+        size = expected.shape[2]
+        expected[skipped // size, :, skipped % size] = float("nan")
+        if not torch.equal(cache.cpu().nan_to_num(7.0), expected.nan_to_num(7.0)):
+            return False
+    return True
+
+
+def limit(case: Case) -> float:
+    return 1e-5 if case.dtype is torch.float32 else 2e-2
+
+
+@pytest.fixture(scope="module")
+def interpreted() -> dict[str, dict[str, float]]:
+    here = Path(__file__)
+    path = os.pathsep.join(map(str, (here.parent, here.parents[2])))
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
+    run = subprocess.run([sys.executable, here], env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+@needs_triton
+@pytest.mark.parametrize("name", CASES)
+def test_interpreted_attention_equals_torchs_own_on_whole_sequences(name: str, interpreted: dict) -> None:
+    assert interpreted[name]["attention"] < limit(CASES[name])
+
+
+@needs_triton
+@pytest.mark.parametrize("name", CASES)
+def test_interpreted_store_fills_its_slots_and_skips_padding(name: str, interpreted: dict) -> None:
+    assert interpreted[name]["store"] == 0
+
+
+@pytest.mark.gpu
+@needs_triton
+@needs_gpu
+@pytest.mark.parametrize("name", CASES)
+def test_on_the_gpu_attention_and_store_equal_the_oracle(name: str) -> None:
+    errors = largest_errors(CASES[name], "cuda")
+    assert errors["attention"] < limit(CASES[name])
+    assert errors["store"] == 0
+
+
+@pytest.mark.gpu
+@needs_triton
+@needs_gpu
+def test_a_captured_step_follows_new_lengths_and_tables() -> None:
+    case = Case((40, 9), (1, 1), head_dim=64, block_size=16)
+    made = paged(case)
+    there = [t.cuda() if isinstance(t, torch.Tensor) else t for t in made.arguments]
+    kernels.paged_attention(*there, backend="triton")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = kernels.paged_attention(*there, backend="triton")
+    there[5].copy_(torch.tensor([23, 4]))
+    graph.replay()
+    twin = kernels.paged_attention(*there, backend="torch")
+    torch.testing.assert_close(out, twin, rtol=0, atol=1e-5)
+
+
+if __name__ == "__main__":
+    print(json.dumps({name: largest_errors(case, "cpu") for name, case in CASES.items()}))
