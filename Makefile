@@ -23,7 +23,7 @@ lab:
 	@$(RUN) -m jupyter lab $$( [ "$$(id -u)" != 0 ] || echo --allow-root ) $(LAB_ARGS) "$$(ls notebooks/[0-9]*.ipynb | head -n 1)"
 
 test:
-	@$(PYTHON) scripts/setup.py dev --browser
+	@$(PYTHON) scripts/setup.py dev --programs
 	@$(RUN) -m reference_impl fetch-model
 	@$(RUN) -m pytest $(TEST_ARGS)
 

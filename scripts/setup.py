@@ -5,7 +5,7 @@ changed since it last succeeded is skipped, so a second run takes a fraction of 
 is named, with the way to get it.
 
     python3 scripts/setup.py lab             a learner's environment
-    python3 scripts/setup.py dev --browser   everything the tests need
+    python3 scripts/setup.py dev --programs  everything the tests need
 """
 
 from __future__ import annotations
@@ -130,36 +130,54 @@ def find_browser() -> str | None:
     return found if found and Path(found).exists() else None
 
 
-def install_browser() -> None:
-    """Get a Chromium where this user may; otherwise say what to install and go on (the browser tests say it too)."""
-    if find_browser():
-        return
-    advice = (
-        "Install Chromium (Debian: `apt install chromium`; elsewhere `.venv/bin/playwright install chromium`) "
-        "or set CHROMIUM to the path of one."
-    )
+def may_install_debian_packages() -> bool:
     release = Path("/etc/os-release")
-    debian = release.exists() and "ID=debian" in release.read_text().splitlines()
+    return release.exists() and "ID=debian" in release.read_text().splitlines() and os.geteuid() == 0
+
+
+def install_debian_package(package: str, advice: str) -> None:
+    run("updating the package list", "apt-get", "update", "-qq", hint=advice)
+    run(f"installing Debian's {package}", "apt-get", "install", "-y", "-qq", package, hint=advice)
+
+
+def install_programs() -> None:
+    """Get the programs the tests drive where this user may; else say what to install and go on (the tests say it too)."""
+    missing = []
     try:
-        if debian and os.geteuid() == 0:
-            run("updating the package list", "apt-get", "update", "-qq", hint=advice)
-            run("installing Debian's Chromium", "apt-get", "install", "-y", "-qq", "chromium", hint=advice)
-        else:
-            run("downloading Chromium for the browser tests", BIN / "playwright", "install", "chromium", hint=advice)
+        if not find_browser():
+            missing.append("Chromium")
+            advice = (
+                "Install Chromium (Debian: `apt install chromium`; elsewhere `.venv/bin/playwright install chromium`) "
+                "or set CHROMIUM to the path of one."
+            )
+            if may_install_debian_packages():
+                install_debian_package("chromium", advice)
+            else:
+                run(
+                    "downloading Chromium for the browser tests", BIN / "playwright", "install", "chromium", hint=advice
+                )
+            missing.pop()
+        if sys.platform == "linux" and not shutil.which("bwrap"):
+            missing.append("bubblewrap")
+            advice = "Install bubblewrap (Debian and Ubuntu: `apt install bubblewrap`)."
+            if not may_install_debian_packages():
+                raise SetupError(f"bubblewrap, the sandbox of the grader, is missing. {advice}")
+            install_debian_package("bubblewrap", advice)
+            missing.pop()
     except SetupError as error:
-        say(f"{error}\nsetup: going on without a browser: the browser tests will fail until there is one.")
+        say(f"{error}\nsetup: going on without {missing[0]}: the tests that need it will fail until there is one.")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("extra", choices=("lab", "book", "test", "dev", "bench"), help="which packages to install")
-    parser.add_argument("--browser", action="store_true", help="also get a Chromium for the browser tests")
+    parser.add_argument("--programs", action="store_true", help="also get Chromium and bubblewrap for the tests")
     arguments = parser.parse_args()
     try:
         make_venv()
         install(arguments.extra)
-        if arguments.browser:
-            install_browser()
+        if arguments.programs:
+            install_programs()
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)
         return 2
