@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -82,6 +83,13 @@ def fingerprint(extra: str) -> str:
     return hashlib.sha256(b"\0".join([extra.encode(), str(VENV).encode(), *inputs])).hexdigest()
 
 
+def has_torch() -> bool:
+    """Is the torch of constraints.txt installed, in whatever build?"""
+    (wanted,) = re.findall(r"^torch==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    code = f"import importlib.metadata as m; assert m.version('torch').split('+')[0] == '{wanted}'"
+    return subprocess.run([PYTHON, "-c", code], capture_output=True).returncode == 0
+
+
 def install(extra: str) -> None:
     """Install the project with one extra, at the versions of constraints.txt."""
     stamp = VENV / f".installed-{extra}"
@@ -91,13 +99,14 @@ def install(extra: str) -> None:
     pip = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check")
     if not (BIN / "uv").exists() and not (BIN / "uv.exe").exists():
         run("installing uv, a fast installer", *pip, "--quiet", "uv", hint=network)
-    # torch through pip, since pip's own settings say where a CPU or CUDA build comes from.
-    index = os.environ.get("TORCH_INDEX")
-    source = ("--index-url", index) if index else ()
-    run(
-        "installing torch (the largest download: 0.2 GB for a CPU build, 3 GB with CUDA)",
-        *pip, "--constraint", "constraints.txt", *source, "torch", hint=network,
-    )  # fmt: skip
+    if not has_torch():
+        # Through pip, since pip's own settings say where a CPU or a CUDA build comes from.
+        index = os.environ.get("TORCH_INDEX")
+        source = ("--index-url", index) if index else ()
+        run(
+            "installing torch (the largest download: 0.2 GB for a CPU build, 3 GB with CUDA)",
+            *pip, "--constraint", "constraints.txt", *source, "torch", hint=network,
+        )  # fmt: skip
     run(
         f"installing the course and its '{extra}' packages",
         BIN / "uv", "pip", "install", "--python", PYTHON, "--constraint", "constraints.txt",
@@ -140,32 +149,35 @@ def install_debian_package(package: str, advice: str) -> None:
     run(f"installing Debian's {package}", "apt-get", "install", "-y", "-qq", package, hint=advice)
 
 
+def get_browser() -> None:
+    if find_browser():
+        return
+    advice = (
+        "Install Chromium (Debian: `apt install chromium`; elsewhere `.venv/bin/playwright install chromium`) "
+        "or set CHROMIUM to the path of one."
+    )
+    if may_install_debian_packages():
+        install_debian_package("chromium", advice)
+    else:
+        run("downloading Chromium", BIN / "playwright", "install", "chromium", hint=advice)
+
+
+def get_bubblewrap() -> None:
+    if sys.platform != "linux" or shutil.which("bwrap"):
+        return
+    advice = "Install bubblewrap (Debian and Ubuntu: `apt install bubblewrap`)."
+    if not may_install_debian_packages():
+        raise SetupError(f"bubblewrap, the grader's sandbox, is missing. {advice}")
+    install_debian_package("bubblewrap", advice)
+
+
 def install_programs() -> None:
-    """Get the programs the tests drive where this user may; else say what to install and go on (the tests say it too)."""
-    missing = []
-    try:
-        if not find_browser():
-            missing.append("Chromium")
-            advice = (
-                "Install Chromium (Debian: `apt install chromium`; elsewhere `.venv/bin/playwright install chromium`) "
-                "or set CHROMIUM to the path of one."
-            )
-            if may_install_debian_packages():
-                install_debian_package("chromium", advice)
-            else:
-                run(
-                    "downloading Chromium for the browser tests", BIN / "playwright", "install", "chromium", hint=advice
-                )
-            missing.pop()
-        if sys.platform == "linux" and not shutil.which("bwrap"):
-            missing.append("bubblewrap")
-            advice = "Install bubblewrap (Debian and Ubuntu: `apt install bubblewrap`)."
-            if not may_install_debian_packages():
-                raise SetupError(f"bubblewrap, the sandbox of the grader, is missing. {advice}")
-            install_debian_package("bubblewrap", advice)
-            missing.pop()
-    except SetupError as error:
-        say(f"{error}\nsetup: going on without {missing[0]}: the tests that need it will fail until there is one.")
+    """Get what the tests drive, where this user may; otherwise say what to install and go on: the tests say it too."""
+    for get in (get_browser, get_bubblewrap):
+        try:
+            get()
+        except SetupError as error:
+            say(f"{error}\nsetup: going on; the tests that need it will fail until it is there.")
 
 
 def main() -> int:
