@@ -50,6 +50,15 @@ def main(argv: list[str] | None = None) -> int:
     command.add_argument("notebook", type=Path)
     command.set_defaults(run=_check)
 
+    command = commands.add_parser(
+        "doctor",
+        help="try to break the sandbox that learners' code runs in",
+        description="Try to pass each limit of the sandbox, print what held and how to mend what did not. Exit status "
+        "0: all limits hold; 1: no stranger's notebook should be run here.",
+    )
+    command.add_argument("--elsewhere", action="store_true", help="say how to grade from macOS or Windows, and stop")
+    command.set_defaults(run=_doctor)
+
     arguments = parser.parse_args(argv)
     warnings.filterwarnings("ignore", module=r"nbgrader|sqlalchemy|traitlets|jupyter")
     try:
@@ -87,6 +96,15 @@ def _check(arguments: argparse.Namespace) -> int:
     from .check import check
 
     return check(arguments.notebook)
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from .doctor import ELSEWHERE, main
+
+    if arguments.elsewhere:
+        print(ELSEWHERE)
+        return 0
+    return main()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,74 @@
+"""The doctor: each limit of the sandbox is tried and holds here, and it tells the truth where one does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from autograder import doctor, probes, sandbox
+from autograder.__main__ import main
+from autograder.probes import Finding
+
+
+@pytest.mark.parametrize("probe", probes.PROBES, ids=lambda probe: probe.__name__)
+def test_the_limit_holds(probe: Callable[[], Finding]) -> None:
+    found = probe()
+    assert found.held, f"{found.name}: {found.what}. {found.mend}"
+
+
+@pytest.mark.parametrize("probe", [probes.reads_no_file, probes.reaches_no_network, probes.environment_is_empty])
+def test_the_probe_notices_when_there_is_no_sandbox(
+    probe: Callable[[], Finding], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A probe that never fails proves nothing: run on the bare machine it must fail."""
+
+    def bare(code: str, limits: object = None, **words: str) -> probes._Ran:
+        for name, word in words.items():
+            code = code.replace(name, repr(word))
+        done = subprocess.run([sys.executable, "-c", probes._TRY + code], capture_output=True, text=True)
+        return probes._Ran(done.stdout, done.returncode, "", 0.0, 0)
+
+    monkeypatch.setattr(probes, "_run", bare)
+    assert not probe().held
+
+
+def test_it_exits_0_when_all_hold_and_1_with_the_cure_when_one_does_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = Finding("one", True, "got nothing"), Finding("two", False, "got it all", "Lock the door")
+    monkeypatch.setattr(doctor, "PROBES", [lambda: good])
+    assert main(["doctor"]) == 0
+    assert "ok    one: got nothing" in capsys.readouterr().out
+    monkeypatch.setattr(doctor, "PROBES", [lambda: good, lambda: bad])
+    assert main(["doctor"]) == 1
+    assert "FAIL  two: got it all\n      Lock the door\n\n1 of 2 limits hold." in capsys.readouterr().out
+
+
+def test_without_bubblewrap_it_says_how_to_get_it_and_that_nothing_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert "apt install bubblewrap" in said
+    assert "Nothing of a learner's is run" in said
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_on_macos_and_windows_it_points_to_a_container_or_wsl(
+    platform: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    assert doctor.main() == 1
+    said = capsys.readouterr().out
+    assert "docker run" in said
+    assert "wsl --install" in said
+
+
+def test_what_is_enforced_is_told_truly_without_a_control_group() -> None:
+    words = "; ".join(sandbox.enforced(None))
+    assert "cgroup v" not in words
+    assert "setrlimit, their sum watched" in words

@@ -1,0 +1,197 @@
+"""The sandbox from outside: what a program in it gets, what is told when it is stopped, and that it fails closed.
+
+That each limit holds is tested in test_doctor.py. These tests need bubblewrap and fail, saying so, without it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autograder import inside, interpreter, kernelspec, limits, sandbox
+from autograder.sandbox import Job, SandboxError
+
+SMALL = limits.Limits(memory=2**30, processes=64, wall_seconds=60, cpu_seconds=60)
+
+
+def run(code: str, **job: object) -> tuple[str, str, str]:
+    """What a Python program in a sandbox said, why it ended, and what it wrote on standard error."""
+    job.setdefault("limits", SMALL)
+    box = sandbox.start(Job([sys.executable, "-c", code], **job), stdout=subprocess.PIPE)  # type: ignore[arg-type]
+    try:
+        assert box.process.stdout is not None
+        said = box.process.stdout.read(1_000_000).decode()
+        box.process.wait()
+        return said, box.reason(), box.words()
+    finally:
+        box.stop()
+
+
+def test_a_program_works_in_a_copy_of_its_files_without_notebooks_or_links(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "numbers.txt").write_text("1 2 3")
+    (tmp_path / "ps.ipynb").write_text("hidden tests")
+    (tmp_path / "link.txt").symlink_to("/etc/passwd")
+    code = "import os; print(sorted(os.listdir()), open('data/numbers.txt').read()); open('data/numbers.txt', 'w')"
+    said, reason, words = run(code, inputs=tmp_path)
+    assert (said, reason, words) == ("['data'] 1 2 3\n", "", "")
+    assert (tmp_path / "data" / "numbers.txt").read_text() == "1 2 3"
+
+
+def test_too_large_inputs_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(bytes(2 * 10**6))
+    with pytest.raises(SandboxError, match="larger than 1 MiB"):
+        run("", inputs=tmp_path, limits=replace(SMALL, scratch=2**20))
+
+
+def test_the_checks_are_importable_and_the_allowed_modules_and_no_other_of_the_courses() -> None:
+    code = """
+import importlib
+for name in ("autograder.checks", "autograder.grade", "reference_impl", "reference_impl.hardware", "interactives"):
+    try: importlib.import_module(name); print("yes", name)
+    except ImportError: print("no", name)
+"""
+    said, _, words = run(code)
+    assert said.split("\n")[:5] == [
+        "yes autograder.checks", "no autograder.grade", "no reference_impl", "no reference_impl.hardware",
+        "no interactives",
+    ], words  # fmt: skip
+    said, _, words = run(code, allow=(sandbox.CHECKS, "reference_impl.hardware"))
+    assert said.split("\n")[2:4] == ["yes reference_impl", "yes reference_impl.hardware"], words
+
+
+def test_an_allowed_module_that_does_not_exist_is_named() -> None:
+    with pytest.raises(SandboxError, match="'no_such_module' is not installed here"):
+        run("", allow=("no_such_module",))
+
+
+def test_an_installed_copy_of_the_course_is_hidden_as_well_as_an_editable_one(tmp_path: Path) -> None:
+    for name, local in (("ours", True), ("theirs", False)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+        info = tmp_path / f"{name}-1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Name: {name}\nVersion: 1\n")
+        (info / "RECORD").write_text(f"{name}/__init__.py,,\n{name}.pth,,\n{info.name}/METADATA,,\n../../bin/x,,\n")
+        (tmp_path / f"{name}.pth").touch()
+        (info / "direct_url.json").write_text('{"url": "file:///course", "dir_info": {}}' if local else "{}")
+    hidden = {path.name for path in interpreter.local_files(tmp_path)}
+    assert hidden == {"ours", "ours.pth", "ours-1.dist-info"}
+
+
+def test_a_local_package_without_a_list_of_its_files_is_an_error_not_a_leak(tmp_path: Path) -> None:
+    info = tmp_path / "ours-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: ours\nVersion: 1\n")
+    (info / "direct_url.json").write_text('{"dir_info": {}}')
+    with pytest.raises(RuntimeError, match=r"ours .* has no RECORD"):
+        interpreter.local_files(tmp_path)
+
+
+def test_each_end_has_its_reason_in_words() -> None:
+    assert run("")[1] == ""
+    assert run("import sys; sys.exit(3)")[1] == "it ended by itself, with exit status 3"
+    assert run("import os; os.kill(os.getpid(), 9)")[1] == "it was killed"
+    assert run("import time; time.sleep(60)", limits=replace(SMALL, wall_seconds=1))[1] == (
+        "it was stopped because it ran for more than 1 seconds"
+    )
+    shared = "import mmap\nm = mmap.mmap(-1, 2**30)\nfor i in range(0, len(m), 4096): m[i] = 1"
+    assert "memory" in run(shared, limits=replace(SMALL, memory=200 * 2**20))[1]
+
+
+def test_a_flood_on_standard_error_is_read_and_not_kept() -> None:
+    _, reason, words = run("import sys\nfor _ in range(200): sys.stderr.write('x' * 10**6)")
+    assert reason == ""
+    assert len(words) <= 4000
+
+
+def test_what_was_used_is_told_after_the_end() -> None:
+    box = sandbox.start(Job([sys.executable, "-c", "x = b'1' * 10**8\nwhile True: sum(range(10**5))"], SMALL))
+    while box.usage().cpu_seconds < 0.5 or box.usage().memory_peak < 10**8:
+        assert box.process.poll() is None
+    used = box.stop()
+    assert used.cpu_seconds >= 0.5
+    assert 10**8 <= used.memory_peak < 3 * 10**8
+
+
+def test_nothing_is_left_behind() -> None:
+    box = sandbox.start(Job([sys.executable, "-c", "import os, time\nos.fork()\ntime.sleep(60)"], SMALL))
+    group = box.group
+    box.stop()
+    assert not box.folder.exists()
+    assert group is None or not any(folder.exists() for folder in group.folders.values())
+
+
+def test_without_bubblewrap_nothing_runs_and_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(SandboxError, match=r"bubblewrap is missing\. Install it: `apt install bubblewrap`"):
+        sandbox.start(Job(["true"]))
+
+
+def test_on_another_system_nothing_runs_and_the_message_says_where_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(SandboxError, match=r"needs Linux; this is darwin.*container"):
+        sandbox.start(Job(["true"]))
+
+
+def test_a_bubblewrap_that_the_kernel_refuses_is_an_error_with_the_cure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(sandbox, "_CONFIRMED", set())
+    with pytest.raises(SandboxError, match=r"No permissions to create new namespace.*sysctl -w user.max_user_name"):
+        sandbox.check()
+
+
+def test_the_system_call_filter_is_well_formed_for_both_architectures() -> None:
+    for machine in ("x86_64", "aarch64"):
+        program = inside.seccomp_program(machine)
+        assert program is not None
+        instructions = [program[i : i + 8] for i in range(0, len(program), 8)]
+        for at, (_, _, if_true, if_false, *_) in enumerate(instructions):  # every jump lands inside
+            assert at + 1 + max(if_true, if_false) < len(instructions) or instructions[at][0] == 0x06
+    assert inside.seccomp_program("unknown") is None
+
+
+def test_it_works_for_an_ordinary_user_too() -> None:
+    python = sys.executable if os.geteuid() else "/usr/bin/python3"
+    if subprocess.run([python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]).returncode:
+        pytest.skip("the system's Python, which another user may run, is older than 3.11")
+    folder = tempfile.mkdtemp()
+    try:
+        os.chmod(folder, 0o755)
+        package = Path(sandbox.__file__).parent
+        shutil.copytree(package, f"{folder}/autograder", ignore=shutil.ignore_patterns("__pycache__"))
+        code = (
+            "import os; from autograder import probes, sandbox; assert os.geteuid(); print(sandbox.check())\n"
+            "for p in probes.PROBES[:3] + probes.PROBES[4:5]: found = p(); assert found.held, found; print(found.name)"
+        )
+        drop = [] if os.geteuid() else ["setpriv", "--reuid=1005", "--regid=1005", "--clear-groups"]
+        environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": folder, "HOME": "/"}
+        done = subprocess.run([*drop, python, "-c", code], capture_output=True, text=True, env=environment)
+    finally:
+        shutil.rmtree(folder)
+    assert done.returncode == 0, done.stderr
+    assert "500 processes" in done.stdout
+
+
+def test_the_kernelspec_names_the_sandbox_and_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from jupyter_client.kernelspec import KernelSpecManager
+
+    monkeypatch.setenv("JUPYTER_PATH", "/elsewhere")
+    assert kernelspec.ensure(tmp_path, allow={"*": ["reference_impl.hardware"]}) == "sandboxed-python"
+    kernelspec.ensure(tmp_path)
+    assert os.environ["JUPYTER_PATH"] == f"{tmp_path / '.jupyter'}:/elsewhere"
+    spec = KernelSpecManager().get_kernel_spec("sandboxed-python")
+    assert spec.metadata["kernel_provisioner"]["provisioner_name"] == "sandbox-provisioner"
+    assert spec.interrupt_mode == "message"
