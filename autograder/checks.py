@@ -79,7 +79,7 @@ def check_raises(
         check.got_shown = f"{type(other).__name__}: {_cut(str(other))}" if str(other) else type(other).__name__
     else:
         check.got_shown = f"no error, but the return value {_show(result)}"
-    raise check.error()
+    raise check.error(f"{error.__name__} was not raised")
 
 
 class _Check:
@@ -90,8 +90,8 @@ class _Check:
         self.expected_shown = str(expected) if shown else _show(expected)
         self.got_shown = _show(got)
 
-    def error(self, why: str = "") -> CheckError:
-        lines = [f"{self.what} is not right" + (f": {why}" if why else "")]
+    def error(self, why: str) -> CheckError:
+        lines = [f"{self.what}: {why}"]
         if self.given is not None:
             lines.append(f"  for input: {_show(self.given)}")
         lines += [f"  expected:  {self.expected_shown}", f"  got:       {self.got_shown}"]

@@ -52,6 +52,7 @@ def ensure(
     text = json.dumps(spec, indent=1)
     if not file.exists() or file.read_text(encoding="utf-8") != text:
         file.parent.mkdir(parents=True, exist_ok=True)
+        (folder / ".gitignore").write_text("*\n")  # it names this machine's Python
         # Other processes may read it now, so it is never seen half written.
         fresh = file.with_name(f"kernel-{os.getpid()}.tmp")
         fresh.write_text(text, encoding="utf-8")

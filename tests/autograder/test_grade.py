@@ -118,7 +118,7 @@ def test_the_summary_names_each_submission_its_score_and_each_reason(graded_cour
     table = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line and line[0] not in " "}
     assert table["right"] == ["54", "60", "6"]
     assert "is not JSON" in text
-    assert "0 of 3  group-ties-to-even: q is not right: 128 at [0] instead of 127" in text
+    assert "0 of 3  group-ties-to-even: q: 128 at [0] instead of 127" in text
     assert "cell pack raised NameError: name 'BIT' is not defined" in text
 
 
