@@ -5,8 +5,6 @@
 
 from pathlib import Path
 
-from autograder import kernelspec
-
 c = get_config()  # noqa: F821 - nbgrader provides it
 
 root = Path(__file__).resolve().parent
@@ -32,6 +30,5 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 c.GenerateFeedback.exporter_class = "autograder.hooks.OfflineHTML"
-c.Execute.kernel_name = kernelspec.ensure(root)  # learners' code runs in a sandbox, or not at all
 c.Execute.timeout = 60  # seconds for one cell
 c.Execute.extra_arguments = ["--log-level=40"]  # a kernel's own warnings belong in no progress display
