@@ -208,8 +208,7 @@ def rope_frequencies(config: ModelConfig) -> Tensor:
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """RoPE: turns each pair (x[i], x[i + head_dim/2]). x [n, heads, head_dim]; cos and sin [n, 1, head_dim]."""
-    half = x.shape[-1] // 2
-    swapped = torch.cat((x[..., half:], x[..., :half]), dim=-1)
+    swapped = x.roll(x.shape[-1] // 2, dims=-1)
     return torch.addcmul(x * cos, swapped, sin)
 
 
