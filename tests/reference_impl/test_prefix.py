@@ -122,9 +122,10 @@ def filled(allocator: BlockAllocator, index: PrefixIndex, seq: str, tokens: list
 def test_of_a_finished_request_the_tail_is_evicted_before_the_head() -> None:
     index = PrefixIndex(2)
     allocator = BlockAllocator(4, 2, index)
-    filled(allocator, index, "a", [1, 2, 3, 4, 5, 6, 7, 8])
+    table = filled(allocator, index, "a", [1, 2, 3, 4, 5, 6, 7, 8])
     allocator.free("a")
     assert allocator.free_blocks == 4
+    assert list(index._idle) == table[::-1]  # so that plain least recently used would do as well
     for needed, left in ((1, 3), (2, 2), (3, 1)):
         filled(allocator, index, f"other {needed}", [100 + needed])
         assert len(index.match([1, 2, 3, 4, 5, 6, 7, 8], 4)) == left
