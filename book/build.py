@@ -12,6 +12,7 @@ the notebook as it lies in notebooks/. Exit status: 0 built, 1 not built, with t
 import argparse
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -92,8 +93,12 @@ def lay_out(book: Path, source: Path) -> None:
     katex = NODE_MODULES / "katex" / "dist"
     target = source / "_assets" / "katex"
     (target / "fonts").mkdir(parents=True)
-    shutil.copy(katex / "katex-swap.min.css", target / "katex.min.css")
-    for font in (katex / "fonts").glob("*.woff2"):  # every browser since 2018 takes woff2 and asks for nothing else
+    # Every browser since 2018 takes woff2: the older forms of each font stay behind, and the style sheet forgets them.
+    style_sheet = re.sub(
+        r',url\([^)]*\.(?:woff|ttf)\) format\("[a-z]+"\)', "", (katex / "katex-swap.min.css").read_text()
+    )
+    (target / "katex.min.css").write_text(style_sheet)
+    for font in (katex / "fonts").glob("*.woff2"):
         shutil.copy(font, target / "fonts")
 
 

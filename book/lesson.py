@@ -71,6 +71,7 @@ def run_lesson(
         try:
             cell.outputs = [still for output in cell.outputs for still in _still(output, state)]
             _check(cell)
+            _keep_size(cell)
         except ValueError as error:
             problems.append(f"{_where(name, notebook, index)}: {error}")
     if problems:
@@ -92,6 +93,14 @@ def _check(cell: NotebookNode) -> None:
                 "its figure has no description for readers who cannot see it: say what it shows in the cell's "
                 'metadata, {"mystnb": {"image": {"alt": "..."}}}'
             )
+
+
+def _keep_size(cell: NotebookNode) -> None:
+    """A figure drawn for sharp screens has twice the pixels; the page shows it at the size that was meant."""
+    for output in cell.outputs:
+        width = output.get("metadata", {}).get("image/png", {}).get("width")
+        if width:
+            cell.metadata.setdefault("mystnb", {}).setdefault("image", {}).setdefault("width", f"{width}px")
 
 
 def _description(cell: NotebookNode) -> str:

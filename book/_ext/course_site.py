@@ -1,9 +1,45 @@
-"""Sphinx extension of the site: under each page, the file that it comes from and the licence."""
+"""Sphinx extension of the site: figures that load when they come into view; under each page its source and licence."""
 
+import base64
+import hashlib
+import re
+import struct
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
+
+IMAGE = re.compile(r"<img\b[^>]*>")
+EMBEDDED = re.compile(r'src="data:image/png;base64,([A-Za-z0-9+/=\s]+)"')
+PNG_IN_FILE = re.compile(r'src="[^"]*_images/([^"/]+\.png)"')
+
+
+def _prepare_images(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: Any) -> None:
+    """The text comes first: a figure is a file of its own, fetched when the reader is near, and its place is kept free.
+
+    A PNG inside the HTML that a cell shows would travel with the text, half as large again, so it becomes a file.
+    """
+    files = {name: Path(app.srcdir) / source for source, name in app.builder.images.items()}
+
+    def prepare(tag: re.Match[str]) -> str:
+        text = tag[0]
+        if embedded := EMBEDDED.search(text):
+            png = base64.b64decode(embedded[1])
+            name = f"{hashlib.sha256(png).hexdigest()}.png"
+            files[name] = target = Path(app.outdir) / "_images" / name
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(png)
+            text = text.replace(embedded[0], f'src="{context["pathto"](f"_images/{name}", 1)}"')
+        style = 'style="'
+        if (found := PNG_IN_FILE.search(text)) and found[1] in files:
+            width, height = struct.unpack(">II", files[found[1]].read_bytes()[16:24])  # of the PNG header
+            style += f"aspect-ratio:{width}/{height};"
+        text = text.replace('style="', style, 1) if 'style="' in text else text.replace("<img", f'<img {style}"', 1)
+        return text if "loading=" in text else text.replace("<img", '<img loading="lazy"', 1)
+
+    if "body" in context:
+        context["body"] = IMAGE.sub(prepare, context["body"])
 
 
 def _add_source_line(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: Any) -> None:
@@ -24,5 +60,6 @@ def _add_source_line(app: Sphinx, pagename: str, templatename: str, context: dic
 
 def setup(app: Sphinx) -> dict:
     app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it even where sphinx-comments is not used
+    app.connect("html-page-context", _prepare_images)
     app.connect("html-page-context", _add_source_line, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -36,6 +36,13 @@ def test_every_figure_shows_and_says_what_it_shows(visit: Opener, page_names: li
     assert [figure for figure in figures if not (figure[1] and figure[2])] == []
 
 
+def test_a_figure_keeps_its_place_free_before_it_is_loaded(visit: Opener) -> None:
+    page = visit(LESSON).page
+    unloaded = page.locator("main img").evaluate_all("all => all.filter((e) => !e.complete).map((e) => e.clientHeight)")
+    assert unloaded  # the lesson is long: its last figures are out of sight
+    assert min(unloaded) > 100  # pixels
+
+
 def test_formulas_are_rendered(visit: Opener, page_names: list[str]) -> None:
     for name in page_names:
         text = visit(name).page.evaluate(
