@@ -275,8 +275,11 @@ class Scheduler:
         return self.cache.can_extend([*promised, (state.id, n_tokens)])
 
     def _send_back(self, fresh: list[RequestState]) -> None:
+        """Takes back admissions, and with them whoever came from the host after them in the same step."""
         for state in fresh:
             self.running.remove(state)
             self.cache.free(state.id)
             bisect.insort(self.waiting, state, key=_priority)
             self._blocked = False
+        while fresh and self.running and self.running[-1].priority > fresh[0].priority:
+            self.preempt(self.running[-1])

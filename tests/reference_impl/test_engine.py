@@ -333,6 +333,27 @@ def test_a_step_that_fails_is_taken_back_and_can_be_tried_again(call: int, after
     assert_nothing_left(engine)
 
 
+def test_a_step_that_fails_after_numbers_were_drawn_uses_the_same_numbers_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    request, solo = max((pair for pair in pool() if pair[0].sampling.temperature > 1), key=lambda p: len(p[1].tokens))
+    engine = tiny_engine()
+    engine.add(request)
+    outputs = engine.step()
+
+    def broken(*_: object) -> list[int]:
+        raise ArithmeticError("out of paper")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("reference_impl.engine.choose_tokens", broken)
+        with pytest.raises(StepError, match="out of paper"):
+            engine.step()
+    while not engine.idle:
+        outputs += engine.step()
+    assert len(solo.tokens) > 3
+    assert_solo(Completion.of(outputs), solo)
+
+
 class BreaksFor:
     """The tiny model, with NaN logits for every row whose token is `token`."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_impl.request import FinishReason, Request, RequestState
@@ -144,6 +144,7 @@ def first_stop(text: str, stops: list[str]) -> tuple[str, str | None]:
     return text, None
 
 
+@settings(deadline=None)
 @given(st.lists(st.text("ab", max_size=4), max_size=6), st.lists(st.text("ab", min_size=1, max_size=4), max_size=3))
 def test_stop_strings_end_the_text_at_the_same_place_however_it_is_cut(pieces: list[str], stops: list[str]) -> None:
     shown, stopped = first_stop("".join(pieces), stops)
@@ -156,6 +157,7 @@ def test_stop_strings_end_the_text_at_the_same_place_however_it_is_cut(pieces: l
     assert output + finder.flush() == shown
 
 
+@settings(deadline=None)
 @given(st.text("ab", max_size=12), st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=3))
 def test_no_more_text_is_held_back_than_one_character_less_than_the_longest_stop_string(
     text: str, stops: list[str]
