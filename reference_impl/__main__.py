@@ -13,8 +13,10 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: ("module:function", one line f
     "bound": ("reference_impl.bound:main", "what a model on a GPU can reach at best, by arithmetic"),
     "fetch-model": ("reference_impl.fetch:main", "download the course's model and prepare it"),
     "generate": ("reference_impl.generate:main", "text from a real model, streaming"),
+    "load": ("reference_impl.load:main", "send load to any OpenAI-compatible server and measure it"),
     "probe": ("reference_impl.probe:main", "measure this machine's own bandwidth and matrix-product rate"),
     "quantize": ("reference_impl.quantization.report:main", "exercise: group-wise int8 quantization of standard input"),
+    "serve": ("reference_impl.serve:main", "serve a model over HTTP with the interface of the OpenAI API"),
     "speculate": ("reference_impl.speculative.greedy:main", "exercise: greedy speculative rounds of standard input"),
 }
 

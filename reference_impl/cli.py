@@ -36,6 +36,13 @@ def whole_number(text: str) -> int:
     return value
 
 
+def count(text: str) -> int:
+    """An argparse type: an integer from 0 to 10^12."""
+    if text.isascii() and text.isdigit() and len(text) <= 13 and int(text) <= 10**12:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"expected a whole number from 0 to 10^12, got {shown(text)}")
+
+
 def number_up_to(largest: float) -> Callable[[str], float]:
     """An argparse type: a number above 0 and at most `largest`."""
 

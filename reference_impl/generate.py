@@ -86,7 +86,7 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
 
     params = SamplingParams(options.temperature, options.top_k, options.top_p, options.seed)
-    device = _device(options.device)
+    device = usable_device(options.device)
     model, tokenizer = load(options.model, torch.float32 if device.type == "cpu" else torch.bfloat16, device)
     if options.chat or (tokenizer.chat_template is not None and not options.raw):
         prompt = tokenizer.apply_chat_template([{"role": "user", "content": options.prompt}])
@@ -99,7 +99,8 @@ def main(arguments: list[str]) -> None:
     sys.stdout.write("\n")
 
 
-def _device(name: str) -> torch.device:
+def usable_device(name: str) -> torch.device:
+    """The device that `--device` names; ValueError if this machine does not have it."""
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
