@@ -17,7 +17,7 @@ from typing import Any
 
 from . import release
 from .course import CONFIG, Course, demand, fingerprint, open_nbgrader
-from .scores import Result, autograde, folder, read
+from .scores import Result, autograde, read
 
 Say = Callable[[str], None]
 
@@ -120,16 +120,14 @@ def _hand_in(api: Any, assignment: str, student: str, submission: Path, work: Pa
     desk = work / "learners" / student
     shutil.rmtree(desk, ignore_errors=True)
     shutil.copytree(submission, desk / assignment)
-    old = folder(api, "submitted_directory", assignment, student)
-    shutil.rmtree(old, ignore_errors=True)
-    old_assignment, old_student = api.coursedir.assignment_id, api.coursedir.student_id
+    before = api.coursedir.assignment_id, api.coursedir.student_id
     api.coursedir.assignment_id, api.coursedir.student_id = assignment, student
     try:
         submit = api.exchange.Submit(coursedir=api.coursedir, authenticator=api.authenticator, parent=api)
         submit.assignment_dir = str(desk)
         submit.start()
     finally:
-        api.coursedir.assignment_id, api.coursedir.student_id = old_assignment, old_student
+        api.coursedir.assignment_id, api.coursedir.student_id = before
 
 
 def _export(api: Any, assignment: str, work: Path) -> Path:

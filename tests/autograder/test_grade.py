@@ -17,7 +17,7 @@ from autograder.scores import Result
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),  # the first test pays for grading the whole course, also on a busy machine
-    pytest.mark.filterwarnings("ignore:Object of type <SubmittedNotebook>"),
+    pytest.mark.filterwarnings("ignore:Object of type <Submitted"),
 ]
 
 

@@ -103,7 +103,7 @@ def small_course(folder: Path, solution: str, test: str) -> Course:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Object of type <SubmittedNotebook>")
+@pytest.mark.filterwarnings("ignore:Object of type <Submitted")
 def test_a_stub_that_earns_points_stops_the_release_and_writes_nothing(tmp_path: Path) -> None:
     course = small_course(tmp_path / "course", "return 2 * x", "assert callable(double)")
     with pytest.raises(ReleaseError, match="cell test: the stub scores 2, not 0"):
@@ -112,7 +112,7 @@ def test_a_stub_that_earns_points_stops_the_release_and_writes_nothing(tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Object of type <SubmittedNotebook>")
+@pytest.mark.filterwarnings("ignore:Object of type <Submitted")
 def test_a_solution_that_fails_its_own_test_stops_the_release_with_the_reason(tmp_path: Path) -> None:
     course = small_course(tmp_path / "course", "return 3 * x", "assert double(2) == 4, 'double(2) must be 4'")
     with pytest.raises(
