@@ -173,4 +173,8 @@ def test_an_unwritten_function_does_not_count_as_refusing_its_input() -> None:
 
 
 def test_a_notebook_shows_the_sentence_and_no_traceback() -> None:
-    assert CheckError("q: 1 instead of 2\n  got: 1")._render_traceback_() == ["Check failed", "q: 1 instead of 2", "  got: 1"]
+    assert CheckError("q: 1 instead of 2\n  got: 1")._render_traceback_() == [
+        "Check failed",
+        "q: 1 instead of 2",
+        "  got: 1",
+    ]
