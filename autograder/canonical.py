@@ -1,0 +1,340 @@
+"""A submitted notebook, rebuilt on the released one: only what a learner may write is taken from the learner.
+
+The one idea: nothing is checked for tampering. Every cell of the assignment's own is taken from the released notebook,
+in its order, with its metadata; from the submission come the texts of its answer cells and the learner's own cells,
+without metadata or outputs. Whatever a submission did to the rest (deleted, copied, reordered, retagged, retyped) is
+undone the same way, and each repair is told in words. No hidden test and no solution is involved: nbgrader puts the
+tests in later.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+Cell = dict[str, Any]
+
+_MARKERS = ("### BEGIN SOLUTION", "### BEGIN HIDDEN TESTS")
+_MOST_TEXT = 500_000  # characters of a cell
+_MOST_CELLS = 2_000
+_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")  # no SVG: it may hold scripts
+_ELSEWHERE = "*(The marked cell holds no answer. Other cells of the notebook may.)*"
+
+
+class RefusedError(Exception):
+    """This file cannot be graded; the message says why, for the learner too."""
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """The rebuilt notebook, and what had to be repaired: one sentence each."""
+
+    notebook: dict[str, Any]
+    repairs: list[str]
+
+
+@dataclass
+class _Match:
+    """Which cell of the submission stands for which cell of the assignment (by index, in the submission's order)."""
+
+    released: list[Cell]
+    submitted: list[Cell]
+    of: dict[int, str] = field(default_factory=dict)  # submitted index -> grade_id
+    copies: dict[int, str] = field(default_factory=dict)  # further cells with the same grade_id
+
+    def claimed(self, name: str) -> int | None:
+        return next((index for index, other in self.of.items() if other == name), None)
+
+
+def parse(data: bytes) -> dict[str, Any]:
+    """A notebook file's content. Raises RefusedError, saying why, for anything that is no notebook."""
+    if not data.strip():
+        raise RefusedError("the file is empty")
+    try:
+        content = json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise RefusedError(f"it is not JSON: not UTF-8 text at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        raise RefusedError(f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise RefusedError("it is not a notebook: nested too deeply") from None
+    except ValueError:  # a number of thousands of digits
+        raise RefusedError("it is not a notebook: it holds a number that is far too long") from None
+    if not isinstance(content, dict) or not isinstance(_cells(content), list):
+        raise RefusedError("it is JSON, but not a notebook: it has no list of cells")
+    return content
+
+
+def canonical(submitted: dict[str, Any], released: dict[str, Any]) -> Canonical:
+    """Rebuild a submission (as `parse` returns it) on the released notebook.
+
+    Raises RefusedError if no cell of the assignment is in it, and nothing else, whatever the submission holds.
+    """
+    repairs: list[str] = []
+    given = _released(released)
+    cells = _submitted(submitted, repairs)
+    match = _match(given, cells, repairs)
+    if not match.of:
+        raise RefusedError("it holds no cell of this assignment (another notebook under its name?)")
+    _tell(given, match, repairs)
+
+    own_text = any(
+        cell["cell_type"] == "markdown" and index not in match.of and not _known(cell, given)
+        for index, cell in enumerate(cells)
+    )
+    blocks: dict[str, list[Cell]] = {"": []}  # the learner's own cells, by the assignment's cell that they follow
+    last = ""
+    for index, cell in enumerate(cells):
+        if index in match.of:
+            last = match.of[index]
+        elif _is_own(index, cell, match):
+            blocks.setdefault(last, []).append(cell)
+
+    built = [_own(cell) for cell in blocks[""]]
+    for master in given:
+        if (name := _name(master)) is None:
+            continue
+        place = match.claimed(name)
+        built.append(_rebuilt(master, None if place is None else cells[place], own_text, repairs))
+        built += [_own(cell) for cell in blocks.get(name, [])]
+    used = {cell["id"] for cell in built if "id" in cell}
+    for number, cell in enumerate((cell for cell in built if "id" not in cell), start=1):
+        name = f"own-{number}"
+        while name in used:
+            name += "x"
+        cell["id"] = name
+    notebook = {
+        "cells": built,
+        "metadata": json.loads(json.dumps(released.get("metadata", {}))),
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return Canonical(notebook, repairs)
+
+
+def stub(released: dict[str, Any]) -> dict[str, Any]:
+    """The released notebook as a submission without answers: what stands for a submission that was refused."""
+    return canonical(released, released).notebook
+
+
+def with_note(notebook: dict[str, Any], title: str, lines: list[str]) -> dict[str, Any]:
+    """The notebook with a first cell that tells the learner, and whoever grades, what was done to it."""
+    if not lines:
+        return notebook
+    text = f"**{title}**\n\n" + "\n".join(f"- {line}" for line in lines)
+    cell = {"cell_type": "markdown", "id": "collected-note", "metadata": {}, "source": text}
+    return {**notebook, "cells": [cell, *notebook["cells"]]}
+
+
+def quoted(name: object, most: int = 80) -> str:
+    """A name from a submission, safe to print and to show on a page."""
+    text = re.sub(r"[^\w .,:+/()@-]", "?", str(name))
+    return repr(text if len(text) <= most else text[:most] + "...")
+
+
+def _released(notebook: dict[str, Any]) -> list[Cell]:
+    """The released notebook's cells. Raises ValueError for the instructor's source: its answers must not be used."""
+    cells = [{**cell, "source": _text(cell)} for cell in notebook["cells"]]
+    for cell in cells:
+        if any(marker in cell["source"] for marker in _MARKERS):
+            raise ValueError(f"cell {_name(cell)!r} holds a marker: the released notebook is needed, not the source")
+    return cells
+
+
+def _cells(notebook: dict[str, Any]) -> Any:
+    """The list of cells; notebooks of format 3 keep it in worksheets."""
+    if isinstance(notebook.get("cells"), list):
+        return notebook["cells"]
+    sheets = notebook.get("worksheets")
+    lists = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)] if isinstance(sheets, list) else []
+    found = [cells for cells in lists if isinstance(cells, list)]
+    return [cell for cells in found for cell in cells] if found else None
+
+
+def _submitted(notebook: dict[str, Any], repairs: list[str]) -> list[Cell]:
+    """The submission's cells in a plain form: cell_type, source, id, grade_id, attachments."""
+    cells: list[Cell] = []
+    broken = 0
+    everything = _cells(notebook)
+    if len(everything) > _MOST_CELLS:
+        repairs.append(f"The notebook has {len(everything)} cells; those after the first {_MOST_CELLS} were left out.")
+    for cell in everything[:_MOST_CELLS]:
+        if not isinstance(cell, dict):
+            broken += 1
+            continue
+        kind = cell.get("cell_type")
+        text = _clean(_text(cell))
+        where = _name(cell) or f"number {len(cells) + 1}"
+        if text != _text(cell):
+            repairs.append(
+                f"Cell {quoted(where)} held characters that no program may hold, or was too long; it was cut."
+            )
+        cells.append(
+            {
+                "cell_type": kind if kind in ("code", "markdown") else "markdown" if kind == "heading" else "raw",
+                "source": text,
+                "id": cell.get("id") if isinstance(cell.get("id"), str) else None,
+                "grade_id": _name(cell),
+                "attachments": _pictures(cell.get("attachments"), where, repairs),
+            }
+        )
+    if broken:
+        repairs.append(f"{broken} entries of the notebook's list of cells were no cells; they were left out.")
+    return cells
+
+
+def _match(given: list[Cell], cells: list[Cell], repairs: list[str]) -> _Match:
+    """Find the assignment's cells in the submission: by grade_id, then by the cell's id, then by an unchanged text."""
+    match = _Match(given, cells)
+    masters = {name: master for master in given if (name := _name(master))}
+    for index, cell in enumerate(cells):
+        name = cell["grade_id"]
+        if name is None:
+            continue
+        if name not in masters:
+            repairs.append(f"Cell {quoted(name)} is not of this assignment; it is treated as one of your own.")
+        elif (first := match.claimed(name)) is None:
+            match.of[index] = name
+        elif _counts(masters[name]) and cells[first]["source"].strip() == masters[name]["source"].strip():
+            # The first is as it was handed out and this one is not: this is the answer.
+            del match.of[first]
+            match.of[index], match.copies[first] = name, name
+        else:
+            match.copies[index] = name
+    keys = (
+        lambda cell: cell.get("id"),
+        lambda cell: (cell["cell_type"], cell["source"].strip()) if cell["source"].strip() else None,
+    )
+    for key in keys:
+        for name, master in masters.items():
+            if match.claimed(name) is not None or not key(master):
+                continue
+            for index, cell in enumerate(cells):
+                if cell["grade_id"] is None and index not in match.of and key(cell) == key(master):
+                    match.of[index] = name
+                    repairs.append(f"Cell {quoted(name)} had lost its grading data; they were put back.")
+                    break
+    return match
+
+
+def _tell(given: list[Cell], match: _Match, repairs: list[str]) -> None:
+    """Say what was deleted, copied or moved."""
+    order = [name for _, name in sorted(match.of.items())]
+    right = [name for master in given if (name := _name(master)) in order]
+    if order != right:
+        moved = next(name for name, wanted in zip(order, right, strict=True) if name != wanted)
+        repairs.append(
+            f"The assignment's cells were in another order, from {quoted(moved)} on; they are graded in theirs."
+        )
+    for name in dict.fromkeys(match.copies.values()):
+        master = next(cell for cell in given if _name(cell) == name)
+        what = "the copies were left out" if _locked(master) else "the copies are treated as cells of your own"
+        repairs.append(f"Cell {quoted(name)} stood more than once; {what}.")
+
+
+def _is_own(index: int, cell: Cell, match: _Match) -> bool:
+    """Whether this cell of the submission is kept as one of the learner's own."""
+    if index in match.copies:
+        master = next(cell for cell in match.released if _name(cell) == match.copies[index])
+        return not _locked(master)
+    return index not in match.of
+
+
+def _rebuilt(master: Cell, answer: Cell | None, own_text: bool, repairs: list[str]) -> Cell:
+    """One cell of the assignment, with the learner's text if it is an answer."""
+    name = _name(master)
+    cell = json.loads(json.dumps({key: master[key] for key in ("cell_type", "metadata", "source")}))
+    if isinstance(master.get("id"), str):
+        cell["id"] = master["id"]
+    if cell["cell_type"] == "code":
+        cell |= {"execution_count": None, "outputs": []}
+    if master.get("attachments") and _locked(master):
+        cell["attachments"] = master["attachments"]
+    if answer is None:
+        if _locked(master):
+            repairs.append(f"Cell {quoted(name)} was missing; it was put back.")
+        else:
+            repairs.append(f"The answer cell {quoted(name)} was missing; it counts as empty.")
+            if cell["cell_type"] == "code":
+                # Not the stub: it would replace an answer that the learner wrote in another cell.
+                cell["source"] = "# This answer cell was missing from the submission."
+            elif own_text:
+                cell["source"] = _ELSEWHERE
+        return cell
+    if answer["cell_type"] != cell["cell_type"]:
+        words = {"code": "a code cell", "markdown": "a text cell"}
+        repairs.append(
+            f"Cell {quoted(name)} had another type; it is {words.get(cell['cell_type'], 'a raw cell')} again."
+        )
+    if not _locked(master):
+        cell["source"] = answer["source"]
+        if answer["attachments"] and cell["cell_type"] == "markdown":
+            cell["attachments"] = answer["attachments"]
+    elif answer["source"].strip() != master["source"].strip():
+        repairs.append(f"The text of cell {quoted(name)} had been changed; it was put back.")
+    return cell
+
+
+def _own(cell: Cell) -> Cell:
+    """One of the learner's own cells: its type and text, and pictures pasted into it."""
+    fresh: Cell = {"cell_type": cell["cell_type"], "metadata": {}, "source": cell["source"]}
+    if cell["cell_type"] == "code":
+        fresh |= {"execution_count": None, "outputs": []}
+    elif cell["attachments"]:
+        fresh["attachments"] = cell["attachments"]
+    return fresh
+
+
+def _name(cell: Any) -> str | None:
+    """A cell's grade_id."""
+    for key in ("metadata", "nbgrader", "grade_id"):
+        cell = cell.get(key) if isinstance(cell, dict) else None
+    return cell if isinstance(cell, str) and cell else None
+
+
+def _locked(master: Cell) -> bool:
+    """Whether a learner may not change it: everything of the assignment's but answers."""
+    return not master["metadata"]["nbgrader"].get("solution", False)
+
+
+def _counts(master: Cell) -> bool:
+    return bool(master["metadata"]["nbgrader"].get("grade")) and not _locked(master)
+
+
+def _known(cell: Cell, given: list[Cell]) -> bool:
+    """Whether a text cell is one that was handed out."""
+    return any(cell["source"].strip() == master["source"].strip() for master in given)
+
+
+def _text(cell: Cell) -> str:
+    source = cell.get("source", cell.get("input", ""))
+    if isinstance(source, list):
+        return "".join(line for line in source if isinstance(line, str))
+    return source if isinstance(source, str) else ""
+
+
+def _clean(text: str) -> str:
+    """The text without null bytes and broken characters, not over-long."""
+    text = text[:_MOST_TEXT].replace("\0", "")
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _pictures(attachments: Any, where: str, repairs: list[str]) -> dict[str, dict[str, str]]:
+    """The pictures among a cell's attachments, under plain names; anything else may carry a script."""
+    kept: dict[str, dict[str, str]] = {}
+    if not isinstance(attachments, dict):
+        return kept
+    for name, bundle in attachments.items():
+        good = isinstance(bundle, dict) and re.fullmatch(r"[\w .()-]{1,100}", name) is not None
+        pictures = {
+            kind: re.sub(r"\s", "", data)
+            for kind, data in (bundle.items() if good else ())
+            if kind in _PICTURES and isinstance(data, str) and re.fullmatch(r"[A-Za-z0-9+/=\s]*", data)
+        }
+        if pictures:
+            kept[name] = pictures
+        else:
+            repairs.append(f"An attachment of cell {quoted(where)} is no plain picture; it was left out.")
+    return kept
