@@ -71,6 +71,8 @@ def test_search_finds_absmax_in_the_lesson(visit: Opener, way: str) -> None:
         page.keyboard.press("Enter")
     found = page.locator("#search-results li a", has_text="Quantization").first
     expect(found).to_be_visible(timeout=15_000)
+    result = page.locator("#search-results li", has_text="Quantization: fewer bits")
+    expect(result).to_contain_text("stores a group of weights w as small integers q")  # each formula once
     found.click()
     page.wait_for_url(f"**/{LESSON}*")
 
@@ -78,7 +80,7 @@ def test_search_finds_absmax_in_the_lesson(visit: Opener, way: str) -> None:
 @pytest.mark.parametrize("width", [320, 390])
 def test_a_phone_never_scrolls_sideways(visit: Opener, page_names: list[str], width: int) -> None:
     too_wide = {}
-    for name in page_names:
+    for name in [*page_names, "search.html?q=absmax"]:
         page = visit(name, viewport={"width": width, "height": 844}).page
         page_width = page.evaluate("document.documentElement.scrollWidth")
         if page_width > width:
