@@ -57,8 +57,8 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor, batch: ForwardBatch, layer: int, cos: Tensor, sin: Tensor) -> Tensor:
         """x [n, d_model] -> [n, d_model]; cos and sin [n, 1, head_dim] of each row's position."""
-        x = x + self.attention(_norm(x, self.attn_norm, self.config.norm_eps), batch, layer, cos, sin)
-        return x + self.feed_forward(_norm(x, self.mlp_norm, self.config.norm_eps))
+        x = x + self.attention(kernels.rms_norm(x, self.attn_norm, self.config.norm_eps), batch, layer, cos, sin)
+        return x + self.feed_forward(kernels.rms_norm(x, self.mlp_norm, self.config.norm_eps))
 
     def attention(self, x: Tensor, batch: ForwardBatch, layer: int, cos: Tensor, sin: Tensor) -> Tensor:
         c = self.config
@@ -67,14 +67,15 @@ class Layer(nn.Module):
         qk, v = heads[:, :n_qk], heads[:, n_qk:]
         if self.q_norm is not None and self.k_norm is not None:
             q, k = qk[:, : c.n_heads], qk[:, c.n_heads :]
-            qk = torch.cat((_norm(q, self.q_norm, c.norm_eps), _norm(k, self.k_norm, c.norm_eps)), dim=1)
-        qk = rotate(qk, cos, sin)
+            qk = torch.cat(
+                (kernels.rms_norm(q, self.q_norm, c.norm_eps), kernels.rms_norm(k, self.k_norm, c.norm_eps)), dim=1
+            )
+        qk = kernels.rotate(qk, cos, sin)
         out = batch.attend(layer, qk[:, : c.n_heads], qk[:, c.n_heads :], v)
         return self.wo(out.reshape(x.shape[0], -1))
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        gate, up = self.w_gate_up(x).chunk(2, dim=-1)
-        return self.w_down(F.silu(gate) * up)
+        return self.w_down(kernels.silu_mul(self.w_gate_up(x)))
 
 
 class Llama(nn.Module):
@@ -98,22 +99,30 @@ class Llama(nn.Module):
         if config.tied:
             self.head.weight = self.embed
         cos, sin = rope_tables(config, device)
-        self.register_buffer("cos", cos.to(dtype), persistent=False)
-        self.register_buffer("sin", sin.to(dtype), persistent=False)
+        angles = torch.promote_types(dtype, torch.float32)
+        self.register_buffer("cos", cos.to(angles), persistent=False)
+        self.register_buffer("sin", sin.to(angles), persistent=False)
 
     def forward(self, batch: ForwardBatch, rows: Tensor | None = None) -> Tensor:
         """Logits [n_rows, vocab_size] after each token of the pass, or only after those in `rows` (int64 indices).
 
-        The output head is a large matrix: a prefill that needs only its last token's logits should say so.
+        The output head is a large matrix: a prefill that needs only its last token's logits should say so. On a CPU
+        bfloat16 only stores the weights: rows and logits are float32, which such processors compute faster.
         """
-        x = F.embedding(batch.tokens, self.embed)
-        cos = self.cos[batch.positions].unsqueeze(1)  # one row per token, the same for all its heads
-        sin = self.sin[batch.positions].unsqueeze(1)
+        x = self.look_up(batch.tokens)
+        if x.is_cpu and x.dtype is torch.bfloat16:
+            x = x.to(torch.float32)
+        cos = self.cos[batch.positions].unsqueeze(1).to(x.dtype)  # one row per token, the same for all its heads
+        sin = self.sin[batch.positions].unsqueeze(1).to(x.dtype)
         for i, layer in enumerate(self.layers):
             x = layer(x, batch, i, cos, sin)
         if rows is not None:
             x = x[rows]
-        return self.head(_norm(x, self.norm, self.config.norm_eps))
+        return self.head(kernels.rms_norm(x, self.norm, self.config.norm_eps))
+
+    def look_up(self, tokens: Tensor) -> Tensor:
+        """Embeddings [n, d_model] of token ids [n]."""
+        return F.embedding(tokens, self.embed)
 
     def views(self) -> dict[str, Tensor]:
         """Every weight under its Hugging Face name; fused matrices appear as views of their parts.
@@ -178,7 +187,7 @@ class Recompute:
 
 
 def rope_tables(config: ModelConfig, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
-    """cos and sin [max_context, head_dim] for `rotate`, in float32.
+    """cos and sin [max_context, head_dim] for `kernels.rotate`, in float32.
 
     Angles are products of a position and a frequency in float32, as the models were trained; in bfloat16 a position
     beyond 256 could not even be written down. The first half of each sine row carries the rotation's minus sign.
@@ -204,16 +213,6 @@ def rope_frequencies(config: ModelConfig) -> Tensor:
     keep = (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)
     keep = keep.clamp(0.0, 1.0)
     return (1 - keep) * frequencies / scaling.factor + keep * frequencies
-
-
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """RoPE: turns each pair (x[i], x[i + head_dim/2]). x [n, heads, head_dim]; cos and sin [n, 1, head_dim]."""
-    swapped = x.roll(x.shape[-1] // 2, dims=-1)
-    return torch.addcmul(x * cos, swapped, sin)
-
-
-def _norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    return F.rms_norm(x, (x.shape[-1],), weight, eps)
 
 
 def _causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The engine's inner loops behind one interface: `linear`, `paged_attention` and `store_kv`.
+"""The engine's inner loops behind one interface: the matrix product, attention over blocks, and what lies between.
 
 Each has a plain PyTorch twin (`reference`), a CPU version in Numba (`cpu`) and a GPU version (`triton`). The dispatcher
 picks by device, dtype and shape and falls back on the twin, so that the engine calls one name everywhere and computes
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from reference_impl.kernels import reference
 
-__all__ = ["linear", "paged_attention", "store_kv"]
+__all__ = ["linear", "paged_attention", "rms_norm", "rotate", "silu_mul", "store_kv"]
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, backend: str | None = None) -> Tensor:
@@ -92,6 +92,39 @@ def store_kv(
         implementation.store_kv(k, v, k_cache, v_cache, slots)
     else:
         _refuse_if_asked(backend, "store_kv", k, k_cache).store_kv(k, v, k_cache, v_cache, slots)
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float, *, backend: str | None = None) -> Tensor:
+    """x [..., width] divided by its root mean square, times weight [width] -> like x."""
+    if weight.shape != x.shape[-1:]:
+        raise ValueError(f"rms_norm: weight {list(weight.shape)} does not fit x {list(x.shape)}")
+    implementation = _pick(x, weight, backend)
+    if implementation is not reference and implementation.takes_rows(x, weight):
+        return implementation.rms_norm(x, weight, eps)
+    return _refuse_if_asked(backend, "rms_norm", x, weight).rms_norm(x, weight, eps)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor, *, backend: str | None = None) -> Tensor:
+    """RoPE: turns each pair (x[i], x[i + head_dim/2]) of x [n, heads, head_dim]; cos and sin [n, 1, head_dim].
+
+    The first half of each sine row carries the rotation's minus sign.
+    """
+    if x.dim() != 3 or cos.shape != sin.shape or cos.shape != (x.shape[0], 1, x.shape[2]):
+        raise ValueError(f"rotate: cos {list(cos.shape)} and sin {list(sin.shape)} do not fit x {list(x.shape)}")
+    implementation = _pick(x, cos, backend)
+    if implementation is not reference and implementation.takes_rotation(x, cos, sin):
+        return implementation.rotate(x, cos, sin)
+    return _refuse_if_asked(backend, "rotate", x, cos).rotate(x, cos, sin)
+
+
+def silu_mul(x: Tensor, *, backend: str | None = None) -> Tensor:
+    """x [n, 2 width], gate and up side by side -> silu(gate) * up [n, width]."""
+    if x.dim() != 2 or x.shape[1] % 2:
+        raise ValueError(f"silu_mul: x {list(x.shape)} does not hold a gate and as much again")
+    implementation = _pick(x, x, backend)
+    if implementation is not reference and implementation.takes_rows(x):
+        return implementation.silu_mul(x)
+    return _refuse_if_asked(backend, "silu_mul", x, x).silu_mul(x)
 
 
 def _pick(x: Tensor, weight: Tensor, backend: str | None) -> ModuleType:

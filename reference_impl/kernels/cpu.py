@@ -6,15 +6,16 @@ few microseconds beside the kernel, which matters where a decode step makes two 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from reference_impl.kernels import cpu_attention, cpu_linear
+from reference_impl.kernels import cpu_attention, cpu_linear, cpu_rows
 from reference_impl.kernels.cpu_attention import OUT_OF_RANGE
-from reference_impl.kernels.threads import Kernel, compiled, run
+from reference_impl.kernels.threads import Kernel, compiled
 
 MAX_ROWS = 64  # above this many rows of x, torch's packed matrix product is as fast
 
@@ -50,19 +51,34 @@ def takes_store(k: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor) -> b
     return k_cache.dtype in _SUFFIX and slots.dtype is torch.int64 and _on_cpu(k, k_cache, v_cache, slots)
 
 
+def takes_rotation(x: Tensor, cos: Tensor, sin: Tensor) -> bool:
+    return x.dtype is cos.dtype is sin.dtype is torch.float32 and x.shape[2] % 2 == 0 and _on_cpu(x, cos, sin)
+
+
 def _on_cpu(first: Tensor, *memory: Tensor) -> bool:
     return first.is_cpu and all(tensor.is_cpu and tensor.is_contiguous() for tensor in memory)
 
 
+def takes_rows(x: Tensor, *weights: Tensor) -> bool:
+    """float32 rows that follow each other in memory."""
+    return (
+        x.dtype is torch.float32
+        and all(w.dtype in _SUFFIX for w in weights)
+        and x.is_contiguous()
+        and x.numel() > 0
+        and _on_cpu(x, *weights)
+    )
+
+
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """As `reference.linear`, for float32 or bfloat16; sums in float32."""
-    rows = x.to(torch.float32).contiguous()
     (n, n_in), n_out = x.shape, weight.shape[0]
-    out = rows.new_empty((n, n_out))
-    run(_kernel("linear", weight.dtype), rows.data_ptr(), weight.data_ptr(), out.data_ptr(), n, n_in, n_out)
+    rows = _float32(x).contiguous()
+    out = torch.empty(n, n_out, dtype=torch.float32)
+    _kernel("linear", weight.dtype).run(rows.data_ptr(), weight.data_ptr(), out.data_ptr(), n, n_in, n_out)
     if bias is not None:
         out += bias
-    return out.to(x.dtype)
+    return out if x.dtype is torch.float32 else out.to(x.dtype)
 
 
 def paged_attention(
@@ -75,46 +91,89 @@ def paged_attention(
     scale: float,
 ) -> Tensor:
     """As `reference.paged_attention`, for float32 or bfloat16. IndexError for a block that is not in the cache."""
-    queries = q.to(torch.float32)
     n_tokens, n_heads, head_dim = q.shape
-    if queries.stride()[1:] != (head_dim, 1):
-        queries = queries.contiguous()
     n_blocks, n_kv_heads, block_size, _ = k_cache.shape
-    out = torch.empty((n_tokens, n_heads, head_dim), dtype=torch.float32)
-    used = run(
-        _kernel("attention", k_cache.dtype),
+    queries = _with_packed_heads(_float32(q))
+    out = torch.empty(n_tokens, n_heads, head_dim, dtype=torch.float32)
+    status = _kernel("attention", k_cache.dtype).run(
         *(queries.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), out.data_ptr()),
         *(block_tables.data_ptr(), query_lens.data_ptr(), context_lens.data_ptr()),
         *(n_tokens, n_heads, n_kv_heads, head_dim, n_blocks, block_size, len(query_lens)),
-        *(block_tables.shape[1], queries.stride(0)),
-        *(int(np.float64(scale).view(np.int64)), 0),
+        *(block_tables.shape[1], queries.stride(0), _bits(scale), 0),
     )
-    if used[-1] == OUT_OF_RANGE:
+    if status == OUT_OF_RANGE:
         raise IndexError(
             f"lengths {query_lens.tolist()} of contexts {context_lens.tolist()} with tables {block_tables.tolist()} "
             f"do not fit {n_tokens} new tokens in a cache of {n_blocks} blocks of {block_size}"
         )
-    return out.to(q.dtype)
+    return out if q.dtype is torch.float32 else out.to(q.dtype)
 
 
 def store_kv(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor) -> None:
     """As `reference.store_kv`. IndexError for a slot beyond the cache."""
     n_tokens, n_kv_heads, head_dim = k.shape
-    k, v = (new.to(k_cache.dtype) for new in (k, v))
-    if k.stride()[1:] != (head_dim, 1) or v.stride()[1:] != (head_dim, 1):
-        k, v = k.contiguous(), v.contiguous()
     n_blocks, _, block_size, _ = k_cache.shape
-    used = run(
-        _kernel("store", k_cache.dtype),
+    k, v = _with_packed_heads(_float32(k)), _with_packed_heads(_float32(v))
+    kernel = _kernel("store", k_cache.dtype)
+    status = (kernel.run_alone if n_tokens < 64 else kernel.run)(
         *(k.data_ptr(), v.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), slots.data_ptr()),
         *(n_tokens, n_kv_heads, head_dim, n_blocks, block_size, k.stride(0), v.stride(0), 0),
     )
-    if used[-1] == OUT_OF_RANGE:
+    if status == OUT_OF_RANGE:
         raise IndexError(f"slots {slots.tolist()} do not fit a cache of {n_blocks} blocks of {block_size}")
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """As `reference.rms_norm`, for float32 rows."""
+    out = torch.empty_like(x)
+    width = x.shape[-1]
+    n = x.numel() // width
+    _rows("rms_norm", weight.dtype, n)(x.data_ptr(), weight.data_ptr(), out.data_ptr(), n, width, _bits(eps))
+    return out
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """As `reference.rotate`, for float32."""
+    n, heads, head_dim = x.shape
+    x = _with_packed_heads(x)
+    out = torch.empty(n, heads, head_dim, dtype=torch.float32)
+    _rows("rotate", torch.float32, n)(
+        x.data_ptr(), cos.data_ptr(), sin.data_ptr(), out.data_ptr(), n, heads, head_dim, x.stride(0)
+    )
+    return out
+
+
+def silu_mul(x: Tensor) -> Tensor:
+    """As `reference.silu_mul`, for float32 rows."""
+    n, width = x.shape[0], x.shape[1] // 2
+    out = torch.empty(n, width, dtype=torch.float32)
+    _rows("silu_mul", torch.float32, n)(x.data_ptr(), out.data_ptr(), n, width)
+    return out
+
+
+def _float32(x: Tensor) -> Tensor:
+    return x if x.dtype is torch.float32 else x.to(torch.float32)
+
+
+def _with_packed_heads(x: Tensor) -> Tensor:
+    """[tokens, heads, head_dim] whose heads follow each other in memory; tokens may be further apart."""
+    return x if x.stride()[1:] == (x.shape[2], 1) else x.contiguous()
+
+
+@cache
+def _bits(value: float) -> int:
+    """The 64 bits of a float as an integer, as which it travels to a kernel."""
+    return int(np.float64(value).view(np.int64))
 
 
 @cache
 def _kernel(name: str, dtype: torch.dtype) -> Kernel:
     """The compiled kernel for a weight or cache dtype, made when it is first needed."""
-    module = cpu_linear if name == "linear" else cpu_attention
-    return compiled(getattr(module, f"{name}_{_SUFFIX[dtype]}"))
+    modules = {"linear": cpu_linear, "attention": cpu_attention, "store": cpu_attention}
+    return compiled(getattr(modules.get(name, cpu_rows), f"{name}_{_SUFFIX[dtype]}"))
+
+
+def _rows(name: str, dtype: torch.dtype, n: int) -> Callable[..., int]:
+    """How to run a kernel over n rows: a few are done before another thread wakes up."""
+    kernel = _kernel(name, dtype)
+    return kernel.run_alone if n < 16 else kernel.run

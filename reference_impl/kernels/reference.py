@@ -71,3 +71,23 @@ def store_kv(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tens
     block, place = slots // block_size, slots % block_size
     k_cache[block, :, place] = k.to(k_cache.dtype)
     v_cache[block, :, place] = v.to(v_cache.dtype)
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """x [..., width] divided by its root mean square, times weight [width]; Zhang and Sennrich 2019."""
+    return torch.nn.functional.rms_norm(x, (x.shape[-1],), weight.to(x.dtype), eps)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """RoPE (Su et al. 2021): turns each pair (x[i], x[i + head_dim/2]).
+
+    x [n, heads, head_dim]; cos and sin [n, 1, head_dim], the first half of each sine row with the rotation's sign.
+    """
+    swapped = x.roll(x.shape[-1] // 2, dims=-1)
+    return torch.addcmul(x * cos, swapped, sin)
+
+
+def silu_mul(x: Tensor) -> Tensor:
+    """x [n, 2 width], gate and up side by side -> silu(gate) * up [n, width]; Shazeer 2020 (SwiGLU)."""
+    gate, up = x.chunk(2, dim=-1)
+    return torch.nn.functional.silu(gate) * up

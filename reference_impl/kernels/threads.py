@@ -9,14 +9,17 @@ calls from several Python threads are safe. Where that library cannot be found, 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from llvmlite import ir
-from numba import cfunc, types
+from numba import cfunc, config, njit, types
 from numba.extending import intrinsic
 
 F32, BF16 = types.float32, types.uint16  # bfloat16 is read as what it is: the upper half of a float32
@@ -51,48 +54,138 @@ def widen(typing_context: Any, value: Any) -> Any:
     return F32(BF16), shift
 
 
-Kernel = tuple[Any, int]  # the compiled function, kept alive, and its address
+@intrinsic
+def narrow(typing_context: Any, value: Any, like: Any) -> Any:
+    """A float32 as the type of `like`: float32 itself, or rounded to bfloat16 (half to even) as its 16 bits."""
+
+    def round_half_even(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
+        i32 = ir.IntType(32)
+        bits = build.bitcast(args[0], i32)
+        odd = build.and_(build.lshr(bits, i32(16)), i32(1))
+        rounded = build.lshr(build.add(bits, build.add(odd, i32(0x7FFF))), i32(16))
+        nan = build.fcmp_unordered("uno", args[0], args[0])
+        return build.trunc(build.select(nan, i32(0x7FC0), rounded), ir.IntType(16))
+
+    if like == F32:
+        return F32(F32, F32), lambda ctx, build, sig, args: args[0]
+    return BF16(F32, BF16), round_half_even
+
+
+@intrinsic
+def two_to_the(typing_context: Any, shifted: Any) -> Any:
+    """2 to the n, where n is what rounding left in the low bits of `shifted` = n + 1.5 * 2^23."""
+
+    def generate(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
+        i32 = ir.IntType(32)
+        exponent = build.shl(build.bitcast(args[0], i32), i32(23))
+        return build.bitcast(build.add(exponent, i32(127 << 23)), ir.FloatType())
+
+    return F32(F32), generate
+
+
+@njit(fastmath=False)  # said outright, or it takes over its caller's: adding and subtracting 12582912 must round
+def exp(x):  # type: ignore[no-untyped-def]
+    """e to the x in float32, to 3e-7; unlike the C library's it is plain arithmetic that vectorises. NaN stays."""
+    x = np.float32(-87) if x < np.float32(-87) else x
+    x = np.float32(88) if x > np.float32(88) else x
+    shifted = x * np.float32(1.44269504) + np.float32(12582912)
+    n = shifted - np.float32(12582912)
+    r = (x - n * np.float32(0.693359375)) + n * np.float32(2.12194440e-4)  # ln 2 in two parts
+    p = np.float32(1 / 720)
+    p = p * r + np.float32(1 / 120)
+    p = p * r + np.float32(1 / 24)
+    p = p * r + np.float32(1 / 6)
+    p = p * r + np.float32(0.5)
+    return (p * r * r + r + np.float32(1)) * two_to_the(shifted)
+
+
+@intrinsic
+def _call(typing_context: Any, function: Any, arguments: Any) -> Any:
+    """function(arguments), both given as addresses."""
+
+    def generate(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
+        byte = ir.IntType(8).as_pointer()
+        target = build.inttoptr(args[0], ir.FunctionType(ir.VoidType(), [byte]).as_pointer())
+        build.call(target, [build.inttoptr(args[1], byte)])
+        return ctx.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
+def _call_on_threads(typing_context: Any, parallel: Any, function: Any, arguments: Any, n_threads: Any) -> Any:
+    """GOMP_parallel(function, arguments, n_threads, 0)."""
+
+    def generate(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
+        byte, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+        signature = ir.FunctionType(ir.VoidType(), [byte, byte, i32, i32])
+        target = build.inttoptr(args[0], signature.as_pointer())
+        function, arguments = (build.inttoptr(value, byte) for value in args[1:3])
+        build.call(target, [function, arguments, build.trunc(args[3], i32), i32(0)])
+        return ctx.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64, types.int64), generate
+
+
+@njit(nogil=True, cache=True)
+def _launch(parallel, function, n_threads, *arguments):  # type: ignore[no-untyped-def]
+    packed = np.zeros(1 + len(arguments), np.int64)
+    for i in range(len(arguments)):
+        packed[1 + i] = arguments[i]
+    if parallel == 0 or n_threads == 1:
+        _call(function, packed.ctypes.data)
+    else:
+        _call_on_threads(parallel, function, packed.ctypes.data, n_threads)
+    return packed[-1]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled kernel: the function, which must stay alive, and its address."""
+
+    function: Any
+    address: int
+
+    def run(self, *arguments: int) -> int:
+        """Runs on torch's threads; returns the last argument, which the kernel may have changed."""
+        return _launch(_PARALLEL, self.address, torch.get_num_threads(), *arguments)
+
+    def run_alone(self, *arguments: int) -> int:
+        """Runs on the calling thread only: for work that is over before another thread wakes up."""
+        return _launch(0, self.address, 1, *arguments)
 
 
 def compiled(body: Callable[[Any], None]) -> Kernel:
-    """Compiles `body(p)`, p pointing to int64 arguments whose first is the shared counter; cached on disk."""
+    """Compiles `body(p)`, p pointing to int64 arguments after a counter that starts at 0; cached on disk."""
+    numba: Any = config
+    default = numba.CACHE_DIR
+    numba.CACHE_DIR = str(Path(default or Path(__file__).parent / "__pycache__") / _version())
     try:
         function = cfunc(SIGNATURE, cache=True)(body)
-    except RuntimeError:  # no folder that Numba may write to
+    except (RuntimeError, OSError):  # no folder that Numba may write to
         function = cfunc(SIGNATURE)(body)
-    return function, int(function.address or 0)
-
-
-def run(kernel: Kernel, *arguments: int) -> Any:
-    """Runs the kernel on torch's threads; returns its arguments, counter first, which it may have changed."""
-    packed = (ctypes.c_int64 * (1 + len(arguments)))(0, *arguments)
-    n_threads = torch.get_num_threads()
-    parallel = _openmp()
-    if parallel is None or n_threads == 1:
-        run_alone(kernel, packed)
-    else:
-        parallel(kernel[1], packed, n_threads, 0)
-    return packed
-
-
-def run_alone(kernel: Kernel, packed: Any) -> None:
-    """Runs the kernel on the calling thread only."""
-    _PLAIN(kernel[1])(packed)
-
-
-_PLAIN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    finally:
+        numba.CACHE_DIR = default
+    return Kernel(function, int(function.address or 0))
 
 
 @cache
-def _openmp() -> Any:
-    """GOMP_parallel(function, argument, threads, flags) of the OpenMP library that torch is linked to, or None."""
-    library = Path(torch.__file__).parent / "lib"
+def _version() -> str:
+    """Names the state of all kernel sources: Numba alone would not see that a function in another file has changed."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return "kernels-" + hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+
+
+def _find_parallel() -> int:
+    """The address of GOMP_parallel(function, argument, threads, flags) in torch's own OpenMP library; 0 if none."""
     for name in ("libtorch_cpu.so", "libtorch_cpu.dylib"):
         try:
-            parallel = ctypes.CDLL(str(library / name)).GOMP_parallel  # looked up in its dependencies too
+            library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / name))
+            found = ctypes.cast(library.GOMP_parallel, ctypes.c_void_p)  # looked up in its dependencies too
         except (OSError, AttributeError):
             continue
-        parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
-        parallel.restype = None
-        return parallel
-    return None
+        return found.value or 0
+    return 0
+
+
+_PARALLEL = _find_parallel()

@@ -4,8 +4,8 @@ A program takes one KV head and a tile of rows: a few new tokens of one sequence
 head, so that keys and values are read once for all of them (one kernel for decode, verification and prefill chunks).
 With few sequences a long context is split over several programs and their results are merged by their log-sums: Flash-
 Decoding (Dao et al. 2023), on the online softmax of FlashAttention (Dao et al. 2022). Grids and buffers depend on
-shapes alone and tables stay on the device, so a step can be captured in a CUDA graph. Matrix products are left to
-cuBLAS. `TRITON_INTERPRET=1`, set before the import, runs the kernels on CPU tensors, as the tests do.
+shapes alone and tables stay on the device, so a step can be captured in a CUDA graph. The rest is left
+to cuBLAS and PyTorch. `TRITON_INTERPRET=1`, set before the import, runs the kernels on CPU tensors, as the tests do.
 """
 
 from __future__ import annotations
@@ -25,6 +25,14 @@ _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def takes_linear(x: Tensor, weight: Tensor) -> bool:
+    return False
+
+
+def takes_rows(x: Tensor, *weights: Tensor) -> bool:
+    return False
+
+
+def takes_rotation(x: Tensor, cos: Tensor, sin: Tensor) -> bool:
     return False
 
 

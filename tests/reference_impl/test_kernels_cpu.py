@@ -177,3 +177,39 @@ def test_a_kernel_is_compiled_once_and_found_on_disk_by_the_next_process(tmp_pat
     )
     assert int(run().stdout) > 0
     assert int(run().stdout) == 0
+
+
+@pytest.mark.parametrize("weight_dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (5, 576), (40, 13), (2, 3, 64)])
+def test_rms_norm_equals_its_definition_in_float64(shape: tuple[int, ...], weight_dtype: torch.dtype) -> None:
+    random = torch.Generator().manual_seed(0)
+    x, weight = torch.randn(shape, generator=random), torch.randn(shape[-1], generator=random).to(weight_dtype)
+    expected = x.double() / (x.double().square().mean(-1, keepdim=True) + 1e-5).sqrt() * weight.double()
+    got = kernels.rms_norm(x, weight, 1e-5, backend="cpu")
+    torch.testing.assert_close(got.double(), expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 3, 20])
+def test_rotating_turns_each_pair_as_a_complex_number(n: int) -> None:
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(n, 5, 16, generator=random)[:, 1:4]
+    angle = torch.rand(n, 1, 8, generator=random) * 6
+    cos, sin = torch.cat((angle.cos(),) * 2, -1), torch.cat((-angle.sin(), angle.sin()), -1)
+    turned = torch.complex(x[..., :8], x[..., 8:]) * torch.exp(1j * angle)
+    got = kernels.rotate(x, cos, sin, backend="cpu")
+    torch.testing.assert_close(got, torch.cat((turned.real, turned.imag), -1), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("n", "width"), [(1, 1), (3, 1536), (20, 7)])
+def test_silu_times_up_equals_its_definition_in_float64(n: int, width: int) -> None:
+    x = torch.randn(n, 2 * width, generator=torch.Generator().manual_seed(0)) * 10
+    gate, up = x[:, :width].double(), x[:, width:].double()
+    got = kernels.silu_mul(x, backend="cpu")
+    torch.testing.assert_close(got.double(), gate / (1 + torch.exp(-gate)) * up, rtol=1e-6, atol=1e-6)
+
+
+def test_silu_of_very_negative_very_large_and_missing_numbers() -> None:
+    gate = torch.tensor([-1000.0, -100.0, 0.0, 1000.0, float("nan")])
+    got = kernels.silu_mul(torch.cat((gate, torch.ones(5)))[None], backend="cpu")[0].tolist()
+    assert got[:4] == pytest.approx([0.0, 0.0, 0.0, 1000.0], abs=1e-30)
+    assert got[4] != got[4]
