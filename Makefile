@@ -20,7 +20,7 @@ help:
 lab:
 	@$(PYTHON) scripts/setup.py lab
 	@$(RUN) -m reference_impl fetch-model
-	@$(RUN) -m jupyter lab $$( [ "$$(id -u)" != 0 ] || echo --allow-root ) $(LAB_ARGS) "$$(ls notebooks/[0-9]*.ipynb | head -n 1)"
+	@$(RUN) -m jupyter lab $$( [ "$$(id -u)" != 0 ] || echo --allow-root ) --ServerApp.root_dir=. $(LAB_ARGS) "$$(ls notebooks/[0-9]*.ipynb | head -n 1)"
 
 test:
 	@$(PYTHON) scripts/setup.py dev --programs
