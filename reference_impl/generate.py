@@ -1,17 +1,22 @@
 """One request, token by token: a prefill of the prompt, then decode steps of one token each. Nothing is batched here.
 
 This loop is all that an engine does for a single user; `engine` does the same for many at once. `main` is
-`python -m reference_impl generate`, which streams the text to standard output.
+`python -m reference_impl generate`, which streams the text to standard output. `--ranks N` splits the model over N
+processes, or N GPUs, of this machine (`parallel`); under `torchrun --nproc-per-node N -m reference_impl generate ...`
+each process that it starts is one rank.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
+import torch.distributed as dist
 
-from reference_impl import cli
+from reference_impl import cli, parallel, ranks
 from reference_impl.cache import ContiguousCache
 from reference_impl.model import Llama
 from reference_impl.sampling import SamplingParams, next_token
@@ -83,11 +88,25 @@ def main(arguments: list[str]) -> None:
         "--chat", action="store_true", help="answer the prompt (default for a model with a chat template)"
     )
     kind.add_argument("--raw", action="store_true", help="continue the prompt as it stands")
+    parser.add_argument("--ranks", type=cli.whole_number, help="split the model over so many processes or GPUs")
     options = parser.parse_args(arguments)
 
     params = SamplingParams(options.temperature, options.top_k, options.top_p, options.seed)
     device = usable_device(options.device)
-    model, tokenizer = load(options.model, torch.float32 if device.type == "cpu" else torch.bfloat16, device)
+    if options.ranks is None and not dist.is_torchelastic_launched():
+        _answer(device, options, params)
+    else:
+        ranks.run_command(options.ranks, _answer, device, options, params)
+
+
+def _answer(device: torch.device, options: argparse.Namespace, params: SamplingParams) -> None:
+    """Writes the answer; where there are several ranks, all of them make it together."""
+    dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
+    if dist.is_initialized():
+        model, tokenizer = parallel.load(options.model, dtype, device)
+        params = replace(params, seed=ranks.same_seed(params.seed))
+    else:
+        model, tokenizer = load(options.model, dtype, device)
     if options.chat or (tokenizer.chat_template is not None and not options.raw):
         prompt = tokenizer.apply_chat_template([{"role": "user", "content": options.prompt}])
     else:

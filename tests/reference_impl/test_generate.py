@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,6 +108,7 @@ def test_the_command_prints_the_text_of_the_generated_tokens(folder: Path, capsy
         (["--chat"], "generate: this model has no chat template"),
         (["--max-tokens", "30"], "generate: 3 prompt tokens and 30 new ones exceed noise's context of 32"),
         (["--device", "abacus"], "generate: --device abacus: cannot be used here"),
+        (["--ranks", "3"], "generate: noise: n_heads 4 does not divide over 3 ranks"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(
@@ -115,6 +118,28 @@ def test_bad_input_is_one_line_and_status_2(
     assert (status, out) == (2, "")
     assert err.startswith(message)
     assert err.count("\n") == 1
+
+
+def test_two_ranks_together_write_one_text_the_same_as_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--model", str(folder), "--prompt", "abc", "--max-tokens", "12", "--temperature", "1", "--seed", "5"]
+    alone = run(capsys, *options)
+    # In a process of its own, since the ranks write to what was standard output when the first rank started.
+    command = [sys.executable, "-m", "reference_impl", "generate", *options, "--ranks", "2"]
+    together = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert (together.returncode, together.stdout, together.stderr) == alone
+
+
+def test_a_process_that_torchrun_has_started_is_one_rank(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["--model", str(folder), "--prompt", "abc", "--max-tokens", "12"]
+    alone = run(capsys, *options)
+    torchrun = {"RUN_ID": "1", "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "ADDR": "127.0.0.1", "PORT": "0"}
+    for name, value in torchrun.items():
+        prefix = {"RUN_ID": "TORCHELASTIC_", "ADDR": "MASTER_", "PORT": "MASTER_"}.get(name, "")
+        monkeypatch.setenv(prefix + name, value)
+    assert run(capsys, *options) == alone
+    assert run(capsys, *options, "--ranks", "2")[2] == "generate: --ranks 2: torchrun has started the ranks already\n"
 
 
 @pytest.mark.parametrize("options", [["--draft", "x"], ["--chat", "--raw"], ["--max-tokens", "0"]])
