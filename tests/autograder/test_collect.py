@@ -1,4 +1,4 @@
-"""Taking submissions in: plain files only, whatever a folder or an archive holds; each ends gradable, or told why not."""
+"""Taking submissions in: plain files only, whatever a folder or archive holds; each ends gradable or told why not."""
 
 from __future__ import annotations
 
