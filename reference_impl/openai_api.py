@@ -7,6 +7,7 @@ can only fail with the engine itself. After OpenAI's API reference, "Completions
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -96,8 +97,8 @@ class Reader:
 
         requests: list[Request] = []
         for prompt in prompts:
-            for choice in range(n_choices):  # each choice with random numbers of its own
-                params = SamplingParams(temperature, top_k, top_p, None if seed is None else seed + choice)
+            for choice in range(n_choices):
+                params = SamplingParams(temperature, top_k, top_p, _seed_of_choice(seed, choice))
                 request_id = f"{call_id}-{len(requests)}"
                 request = Request(request_id, prompt, max_tokens, params, stop_tokens, stop_strings, arrival)
                 self._require_possible(request, param)
@@ -143,6 +144,11 @@ class Reader:
         if reason is not None:
             too_long = len(request.prompt) + (request.max_tokens or 1) > self.max_context
             raise ApiError(reason, param, "context_length_exceeded" if too_long else "invalid_value")
+
+
+def _seed_of_choice(seed: int | None, choice: int) -> int | None:
+    """Each choice has random numbers of its own; the first those of the seed. (Neighbouring seeds share none.)"""
+    return seed if seed is None or choice == 0 else random.Random(f"{seed} {choice}").getrandbits(63)
 
 
 def _max_tokens(fields: Fields, kind: Kind) -> int | None:
