@@ -5,6 +5,8 @@
 
 from pathlib import Path
 
+from autograder import kernelspec
+
 c = get_config()  # noqa: F821 - nbgrader provides it
 
 root = Path(__file__).resolve().parent
@@ -17,11 +19,10 @@ c.Exchange.root = str(root / "exchange")
 c.Exchange.cache = str(root / "exchange-cache")
 c.Exchange.path_includes_course = False
 
-# A test cell that was deleted is put back, and what a right answer prints on standard error costs no points.
-c.OverwriteCells.add_missing_cells = True
+# Learners' code runs in a sandbox, or not at all; the tests run in a process of their own, which it cannot reach.
+c.OverwriteCells.add_missing_cells = True  # a test cell that was deleted is put back
 c.Autograde.autograde_preprocessors = [
-    "nbgrader.preprocessors.Execute",
-    "autograder.hooks.StderrIsNoFailure",
+    "autograder.execute.SandboxedExecute",
     "nbgrader.preprocessors.IgnorePattern",
     "nbconvert.preprocessors.ClearMetadataPreprocessor",
     "nbgrader.preprocessors.LimitOutput",
@@ -30,5 +31,7 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 c.GenerateFeedback.exporter_class = "autograder.hooks.OfflineHTML"
+c.Execute.kernel_name = kernelspec.ensure(root)
 c.Execute.timeout = 60  # seconds for one cell
+c.SandboxedExecute.budget = 300  # seconds for all cells of a notebook
 c.Execute.extra_arguments = ["--log-level=40"]  # a kernel's own warnings belong in no progress display

@@ -1,0 +1,207 @@
+"""The process that runs an assignment's test cells; the learner's code runs elsewhere, and answers through proxies.
+
+A test cell is ordinary Python. Before it runs, each name that it uses and that is the learner's becomes a proxy
+(remote/proxy.py). What comes of it is a dictionary: what may be shown, the value of its last expression, its error in
+words. Nothing of a part between hidden-test markers is said beyond what a check's own message chooses to say.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import io
+import socket
+import sys
+import traceback
+from types import CodeType, FrameType
+from typing import Any
+
+from .remote.link import Link, LinkError
+from .remote.proxy import Kernel, NoAnswerError, clean
+
+FILE = "<test cell>"
+_TEXT = 8000  # bytes of a message, and of what was printed
+# Errors whose text holds no value of the test.
+_TELLING = (TypeError, AttributeError, IndexError, NameError, ZeroDivisionError, ImportError, SyntaxError)
+
+
+class Runner:
+    """Runs cells one after another in one namespace, as a notebook does."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._kernel = Kernel(self._exchange)
+        self._names: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
+        self._borrowed: dict[str, Any] = {}
+        self._hidden: list[tuple[int, int]] = []
+        self._shown = _Printed(self._in_hidden)
+        self._used: set[str] = set()
+
+    def run(self, message: dict[str, Any]) -> dict[str, Any]:
+        """`source`: the cell; `learners`: names that the learner's cells define; `hidden`: ranges of its lines."""
+        self._hidden = [(first, last) for first, last in message["hidden"]]
+        self._shown = _Printed(self._in_hidden)
+        result: dict[str, Any] = {"type": "done", "error": None, "value": None}
+        refused: dict[str, str] = {}
+        source = message["source"]
+        try:
+            with contextlib.redirect_stdout(self._shown), contextlib.redirect_stderr(io.StringIO()):
+                body, last = _compile(source)
+                refused = self._borrow(source, set(message["learners"]))
+                exec(body, self._names)
+                if last is not None:
+                    result["value"] = _plain_value(eval(last, self._names))
+        except LinkError:
+            raise
+        except BaseException as error:
+            result["error"] = self._words(error, source, refused)
+            result["trace"] = "".join(traceback.format_exception(error))[-_TEXT:]
+        result["printed"] = self._shown.text()
+        return result
+
+    def _borrow(self, source: str, learners: set[str]) -> dict[str, str]:
+        """Fetch the learner's names that the cell uses. Names of the tests' own come first, but for `learners`."""
+        for name, value in self._borrowed.items():
+            if self._names.get(name) is value:
+                del self._names[name]
+        # A helper that an earlier cell defined may use the learner's names too.
+        self._used |= {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+        wanted = {
+            name
+            for name in self._used
+            if name in learners or (name not in self._names and not hasattr(builtins, name) and name[:2] != "__")
+        }
+        for name in wanted:
+            self._names.pop(name, None)
+        self._borrowed, refused = self._kernel.names(wanted) if wanted else ({}, {})
+        self._names.update(self._borrowed)
+        return refused
+
+    def _exchange(self, text: str) -> tuple[str, bool]:
+        self._link.send({"type": "ask", "text": text})
+        answer = self._link.receive()
+        self._shown.write(answer["printed"])
+        if answer["type"] == "failed":
+            raise NoAnswerError(answer["words"])
+        return answer["text"], answer["type"] == "call"
+
+    def _in_hidden(self) -> bool:
+        """Whether a line between markers is being run."""
+        frame: FrameType | None = sys._getframe()
+        while frame is not None:
+            if frame.f_code.co_filename == FILE and self._is_hidden(frame.f_lineno):
+                return True
+            frame = frame.f_back
+        return False
+
+    def _is_hidden(self, line: int) -> bool:
+        return any(first <= line <= last for first, last in self._hidden)
+
+    def _words(self, error: BaseException, source: str, refused: dict[str, str]) -> dict[str, str]:
+        """The error as it is told to the learner."""
+        lines = [
+            frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == FILE
+        ] or [0]
+        hidden = any(self._is_hidden(line) for line in lines)
+        name, text = type(error).__name__, clean(str(error), _TEXT)
+        learner = getattr(error, "learner", None)
+        if isinstance(error, NoAnswerError):
+            return {"ename": "NoAnswer", "evalue": text}
+        if learner is not None:
+            return {"ename": name, "evalue": _learners_error(name, text, *learner)}
+        if isinstance(error, AssertionError):
+            if not text:
+                shown = ast.get_source_segment(source, _statement(source, lines[0])) if not hidden else None
+                text = f"this does not hold: {shown}" if shown else "a condition that is not shown does not hold"
+            return {"ename": name, "evalue": text}
+        if isinstance(error, NameError) and (missing := getattr(error, "name", None)) in refused:
+            return {"ename": name, "evalue": f"{missing!r} cannot be used: {refused[missing]}"}
+        unpacking = isinstance(error, ValueError) and "values to unpack" in text
+        if hidden and not unpacking and not isinstance(error, _TELLING):
+            text = ""
+        where = f"line {lines[0]} of the test" if not hidden and lines[0] else "a part of the test that is not shown"
+        return {
+            "ename": name,
+            "evalue": f"{text or 'it failed'} (in {where}, which could not go on with what came back)",
+        }
+
+
+class _Printed(io.TextIOBase):
+    """What was printed outside hidden parts, bounded."""
+
+    def __init__(self, hidden: Any) -> None:
+        self._hidden, self._left, self._cut = hidden, _TEXT, 0
+        self._parts: list[str] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if text and not self._hidden():
+            part = text[: self._left]
+            self._parts.append(part)
+            self._left -= len(part)
+            self._cut += len(text) - len(part)
+        return len(text)
+
+    def text(self) -> str:
+        note = f"\n[{self._cut:,} more characters were cut here]\n" if self._cut else ""
+        return clean("".join(self._parts), 4 * _TEXT) + note
+
+
+def _compile(source: str) -> tuple[CodeType, CodeType | None]:
+    """The cell's statements; and its last expression, if it ends in one whose value a notebook would show."""
+    tree = ast.parse(source, FILE)
+    last = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
+        last = compile(ast.Expression(tree.body.pop().value), FILE, "eval")  # type: ignore[attr-defined]
+    return compile(tree, FILE, "exec"), last
+
+
+def _statement(source: str, line: int) -> ast.AST:
+    """The innermost statement on a line."""
+    tree = ast.parse(source)
+    here = [
+        node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return here[-1] if here else tree
+
+
+def _learners_error(name: str, text: str, what: str, function: str, line: Any, code: str) -> str:
+    if name == "NotImplementedError" and not text:
+        return f"{clean(what)} is not written yet"
+    at = f" (line {line} of its cell: {clean(code, 200)})" if type(line) is int and code else ""
+    return f"{clean(what)} raised {name}{': ' if text else ''}{text}{at}"
+
+
+def _plain_value(value: Any) -> dict[str, Any] | None:
+    """The value of a cell's last expression: a number as such, anything else by its kind."""
+    if value is None:
+        return None
+    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+        value = value.item()
+    if type(value) in (int, float):
+        return {"number": repr(float(value))}
+    return {"kind": clean(type(value).__name__)}
+
+
+def _limit_memory(size: int) -> None:
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def main() -> None:
+    _limit_memory(int(sys.argv[2]))
+    link = Link(socket.socket(fileno=int(sys.argv[1])))
+    runner = Runner(link)
+    with contextlib.suppress(LinkError):
+        while True:
+            link.send(runner.run(link.receive()))
+
+
+if __name__ == "__main__":
+    main()

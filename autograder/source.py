@@ -1,0 +1,109 @@
+"""What an assignment's source notebook says: its tests, what they hide, the names learners define.
+
+A submission is never asked. Its cells are matched by name, and what a test says is read here.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+BEGIN, END = "BEGIN HIDDEN TESTS", "END HIDDEN TESTS"
+
+
+@dataclass(frozen=True)
+class SourceCell:
+    """A cell of the source. `kind`: "test", "setup" (locked code that is no test), "answer" or "other"."""
+
+    name: str
+    kind: str
+    source: str
+    points: float
+    defines: frozenset[str]  # names that the solution assigns, for an answer
+
+    @property
+    def hidden(self) -> list[tuple[int, int]]:
+        """First and last line, counted from 1, of each part between hidden-test markers, markers included."""
+        parts, start = [], 0
+        for number, line in enumerate(self.source.split("\n"), start=1):
+            if BEGIN in line:
+                start = number
+            elif END in line and start:
+                parts.append((start, number))
+                start = 0
+        return [*parts, (start, 10**9)] if start else parts
+
+    @property
+    def visible(self) -> str:
+        """What learners were given of it."""
+        hidden = self.hidden
+        lines = enumerate(self.source.split("\n"), start=1)
+        return "\n".join(line for n, line in lines if not any(a <= n <= b for a, b in hidden)).rstrip()
+
+
+@dataclass(frozen=True)
+class Source:
+    """An assignment's source notebook."""
+
+    cells: tuple[SourceCell, ...]
+
+    def find(self, name: str) -> SourceCell | None:
+        return next((cell for cell in self.cells if cell.name == name), None)
+
+    def setup_before(self, name: str) -> list[SourceCell]:
+        """The set-up cells that stand before a cell."""
+        names = [cell.name for cell in self.cells]
+        return [cell for cell in self.cells[: names.index(name)] if cell.kind == "setup"]
+
+    @property
+    def learners_names(self) -> set[str]:
+        """Names that learners' answers define."""
+        return {name for cell in self.cells for name in cell.defines}
+
+    def answer_with(self, name: str) -> str:
+        """The answer cell that defines a name; empty if there is none."""
+        return next((cell.name for cell in self.cells if name in cell.defines), "")
+
+
+def read(path: Path) -> Source:
+    """Read a source notebook. Raises OSError or ValueError."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return Source(tuple(_cell(cell) for cell in content["cells"] if cell["cell_type"] == "code"))
+
+
+def grade_id(cell: Any) -> str:
+    """A cell's nbgrader name; empty if it has none or its metadata is malformed."""
+    for key in ("metadata", "nbgrader", "grade_id"):
+        cell = cell.get(key) if isinstance(cell, dict) else None
+    return cell if isinstance(cell, str) else ""
+
+
+def _cell(cell: dict[str, Any]) -> SourceCell:
+    about = cell["metadata"].get("nbgrader", {})
+    text = "".join(cell["source"])
+    if about.get("solution"):
+        kind = "answer"
+    elif about.get("grade"):
+        kind = "test"
+    else:
+        kind = "setup" if about.get("locked") else "other"
+    defines = _defined(text) if kind == "answer" else frozenset()
+    return SourceCell(grade_id(cell), kind, text, float(about.get("points", 0)), defines)
+
+
+def _defined(text: str) -> frozenset[str]:
+    """Names that code binds at its top level."""
+    try:
+        body = ast.parse(text).body
+    except SyntaxError:
+        return frozenset()
+    names = {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
+    for node in body:
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            names |= {
+                part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            }
+    return frozenset(names)
