@@ -98,6 +98,7 @@ CASES = [
     Case((33,), (5,), n_heads=8, n_kv_heads=1, block_size=1),
     Case((100, 64), (1, 1), block_size=128),  # one block a sequence, as a contiguous cache has
     Case((9, 8, 7, 6, 5, 4, 3, 2), (1,) * 8),
+    Case((600, 30, 520, 70), (70, 1, 2, 70), n_heads=6, n_kv_heads=2, block_size=16),  # long and short chunks together
 ]
 
 
@@ -156,6 +157,21 @@ def test_lengths_that_do_not_fit_the_tokens_or_the_table_are_refused(new: int, c
     made = paged(Case((9,), (2,)))
     made.query_lens[0], made.context_lens[0] = new, context
     with pytest.raises(IndexError, match="do not fit 2 new tokens"):
+        kernels.paged_attention(*made.arguments, backend="cpu")
+
+
+@pytest.mark.parametrize("block", [-1, 999])
+def test_a_long_chunk_with_a_table_that_points_outside_is_refused(block: int) -> None:
+    made = paged(Case((600,), (80,)))
+    made.block_tables[0, 1] = block
+    with pytest.raises(IndexError, match=rf"{block}.* do not fit 80 new tokens in a cache of 152 blocks of 4"):
+        kernels.paged_attention(*made.arguments, backend="cpu")
+
+
+def test_long_chunks_whose_lengths_do_not_add_up_are_refused() -> None:
+    made = paged(Case((600,), (80,)))
+    made.query_lens[0] = 79
+    with pytest.raises(IndexError, match=r"lengths \[79\] of contexts \[600\] .* do not fit 80 new tokens"):
         kernels.paged_attention(*made.arguments, backend="cpu")
 
 

@@ -98,3 +98,20 @@ def test_store_kv_names_shapes_that_do_not_fit() -> None:
         ValueError, match=r"store_kv: k \[5, 2, 16\], v \[5, 2, 16\], 4 slots and the cache \[4, 2, 4, 16\]"
     ):
         kernels.store_kv(made.k, made.v, made.k_cache, made.v_cache, made.slots[:4])
+
+
+def test_the_steps_between_the_matrices_name_shapes_that_do_not_fit() -> None:
+    with pytest.raises(ValueError, match=r"rms_norm: weight \[3\] does not fit x \[2, 4\]"):
+        kernels.rms_norm(torch.ones(2, 4), torch.ones(3), 1e-5)
+    with pytest.raises(ValueError, match=r"rotate: cos \[3, 1, 8\] and sin \[3, 1, 8\] do not fit x \[2, 5, 8\]"):
+        kernels.rotate(torch.ones(2, 5, 8), torch.ones(3, 1, 8), torch.ones(3, 1, 8))
+    with pytest.raises(ValueError, match=r"silu_mul: x \[2, 7\] does not hold a gate and as much again"):
+        kernels.silu_mul(torch.ones(2, 7))
+
+
+def test_norm_rotation_and_gate_stay_in_float64() -> None:
+    x, one = torch.tensor([[3.0, 4.0]], dtype=torch.float64), torch.ones(2, dtype=torch.float64)
+    assert kernels.rms_norm(x, one, 0.0)[0, 0].item() == pytest.approx(3 / 12.5**0.5, rel=1e-14)
+    assert kernels.silu_mul(x).item() == pytest.approx(12 / (1 + 2.718281828459045**-3), rel=1e-14)
+    quarter = torch.tensor([[[-1.0, 1.0]]], dtype=torch.float64)  # sin of 90 degrees, minus sign in the first half
+    assert kernels.rotate(x[None], torch.zeros_like(quarter), quarter)[0, 0].tolist() == [-4.0, 3.0]
