@@ -16,6 +16,7 @@ import resource
 import shutil
 import struct
 import sys
+from typing import Any
 
 ORDERS = "/run/sandbox/job.json"
 INPUTS = "/run/sandbox/inputs"
@@ -24,6 +25,7 @@ USER = 1000  # who a learner's program is, seen from inside
 
 _CLONE_NEWUSER = 0x1000_0000
 _NAMESPACES = 0x7E02_0000  # every CLONE_NEW... flag that clone() takes
+_PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _CAPABILITY_VERSION = 4, 24, 0x2008_0522
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 _ALLOW, _KILL, _ERRNO = 0x7FFF_0000, 0x8000_0000, 0x0005_0000
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
@@ -58,8 +60,20 @@ _FAMILIES = (1, 2, 10, 16)  # unix, IPv4, IPv6, netlink
 
 
 def main() -> None:
+    orders = read_orders()
+    confine(orders)
+    enter_scratch()
+    os.execvpe(orders["argv"][0], orders["argv"], os.environ)
+
+
+def read_orders() -> dict[str, Any]:
     with open(ORDERS, encoding="utf-8") as file:
-        orders = json.load(file)
+        orders: dict[str, Any] = json.load(file)
+    return orders
+
+
+def confine(orders: dict[str, Any]) -> None:
+    """Give up for good what a learner's program must not have."""
     os.umask(0o022)
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # if the whole machine runs short, this goes first
@@ -71,10 +85,12 @@ def main() -> None:
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (value, value))
     refuse_system_calls()
+
+
+def enter_scratch() -> None:
     os.makedirs(f"{SCRATCH}/tmp", exist_ok=True)
     shutil.copytree(INPUTS, f"{SCRATCH}/work", dirs_exist_ok=True, copy_function=shutil.copyfile)
     os.chdir(f"{SCRATCH}/work")
-    os.execvpe(orders["argv"][0], orders["argv"], os.environ)
 
 
 def become(outside: int) -> None:
@@ -101,6 +117,18 @@ def become(outside: int) -> None:
         raise OSError("the user namespace of the sandbox could not be set up")
     os.setresgid(USER, USER, USER)
     os.setresuid(USER, USER, USER)
+    drop_capabilities()
+
+
+def drop_capabilities() -> None:
+    """Also those inside the own user namespace; an exec would drop them too, but a forked kernel has none."""
+    libc = _libc()
+    zero = ctypes.c_ulong(0)
+    for capability in range(64):
+        libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), zero, zero, zero)  # fails for numbers not in use
+    header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
+    _call(libc.capset, header, bytes(24))
+    _call(libc.prctl, _PR_SET_DUMPABLE, ctypes.c_ulong(1), zero, zero, zero)  # else /proc/self belongs to root
 
 
 def refuse_system_calls() -> bool:

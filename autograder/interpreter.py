@@ -66,6 +66,8 @@ def this_python(hide: tuple[Path, ...] = ()) -> Interpreter:
 
     hidden = [path for path in hide if any(_inside(path, folder) for folder in folders)]
     hidden += [path for folder in (*sites, *users) for path in local_files(folder)]
+    # A grading kernel needs no debugger, and importing it would cost each kernel seconds.
+    hidden += [path for folder in (*sites, *users) if (path := folder / "debugpy").is_dir()]
     return Interpreter(sys.executable, folders, links, _outermost(hidden), [path for path in users if path.exists()])
 
 

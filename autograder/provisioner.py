@@ -7,9 +7,11 @@ cannot find the kernel either, so it runs nothing; where the sandbox does not wo
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,12 @@ from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning import LocalProvisioner
 from traitlets import Dict, List, Unicode
 
-from . import sandbox
+from . import sandbox, warm
 from .limits import Limits, Usage
 
 NAME = "sandbox-provisioner"  # as in pyproject.toml
 _CONNECTION = "connection.json"
+_SOON = 10  # seconds; a kernel that takes longer is waited for by whoever started it
 
 
 class SandboxProvisioner(LocalProvisioner):
@@ -42,7 +45,7 @@ class SandboxProvisioner(LocalProvisioner):
         """Choose sockets in a folder with a short path. Raises SandboxError where no sandbox works."""
         sandbox.check()
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="kernel-", dir=sandbox.short_folder()))
+            self._folder = Path(tempfile.mkdtemp(prefix="kernel-", dir=warm.yard() or sandbox.short_folder()))
         for old in self._sockets.glob("*"):
             old.unlink()
         self._sockets.mkdir(exist_ok=True)
@@ -60,22 +63,31 @@ class SandboxProvisioner(LocalProvisioner):
         connection["ip"] = f"{sandbox.SHARED}/k"
         outside, inside = str(self._folder / _CONNECTION), f"{sandbox.FILES}/{_CONNECTION}"
         cwd = Path(kwargs["cwd"]).resolve() if kwargs.get("cwd") else None
-        self.box = sandbox.start(
-            sandbox.Job(
-                argv=[inside if word == outside else word for word in cmd],
-                limits=Limits(**self.limits),
-                inputs=cwd,
-                allow=self._allowed(cwd.name if cwd else ""),
-                hide=tuple(Path(folder) for folder in self.hide),
-                shared=self._sockets,
-                files={_CONNECTION: json.dumps(connection)},
-            )
+        job = sandbox.Job(
+            argv=[inside if word == outside else word for word in cmd],
+            limits=Limits(**self.limits),
+            inputs=cwd,
+            allow=self._allowed(cwd.name if cwd else ""),
+            hide=tuple(Path(folder) for folder in self.hide),
+            shared=self._sockets,
+            files={_CONNECTION: json.dumps(connection)},
         )
+        self.box = warm.start(job) or sandbox.start(job)
         self._reason = ""
-        self.process = self.box.process
-        self.pid = self.pgid = self.process.pid
+        self.process = self.box.process  # type: ignore[assignment]  # has what is used of Popen
+        self.pid = self.pgid = self.box.process.pid
+        await self._until_it_listens()
         self.cwd = kwargs.get("cwd")
         return self.connection_info
+
+    async def _until_it_listens(self) -> None:
+        """A client that connects too early would try again only after a while."""
+        ports = [port for name, port in self.connection_info.items() if name.endswith("_port")]
+        deadline = time.monotonic() + _SOON
+        while self.box and self.box.process.poll() is None and time.monotonic() < deadline:
+            if all((self._sockets / f"k-{port}").exists() for port in ports):
+                return
+            await asyncio.sleep(0.002)
 
     def usage(self) -> Usage:
         """Processor time and memory of the kernel and all it started, also after its end."""

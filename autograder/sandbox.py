@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from . import inside
 from .interpreter import Interpreter, copy_allowed, this_python
@@ -51,11 +51,26 @@ class Job:
     files: dict[str, str] = field(default_factory=dict)  # name -> text, seen read-only in FILES
 
 
+class Process(Protocol):
+    """What is needed of `subprocess.Popen`."""
+
+    pid: int
+    returncode: int | None
+
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+    @property
+    def stderr(self) -> IO[bytes] | None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def kill(self) -> None: ...
+
+
 class Sandbox:
     """A running job. Stop it in the end: that frees its control group and its folder."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], folder: Path, group: Group | None, limits: Limits, shared: Path | None
+        self, process: Process, folder: Path, group: Group | None, limits: Limits, shared: Path | None
     ) -> None:
         self.process, self.folder, self.group, self.limits = process, folder, group, limits
         self._words: deque[bytes] = deque(maxlen=16)  # the end of what it wrote on standard error
@@ -121,12 +136,16 @@ def start(job: Job, stdout: int = subprocess.DEVNULL) -> Sandbox:
     folder = Path(tempfile.mkdtemp(prefix="autograder-", dir=short_folder()))
     group = None
     try:
-        outside = _stranger() if os.geteuid() == 0 else None
+        outside = stranger() if os.geteuid() == 0 else None
         group = make_group(job.limits)
-        _furnish(folder, job, outside, group)
+        furnish(folder, job, outside)
         if job.shared is not None and outside is not None:
             os.chown(job.shared, outside, outside)
-        command = [*_enter(group), bwrap, *arguments(job, folder, this_python(job.hide), own_user=outside is None)]
+        command = [
+            *enter(group.entries if group else []),
+            bwrap,
+            *arguments(job, folder, this_python(job.hide), own_user=outside is None),
+        ]
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -176,8 +195,18 @@ def enforced(group: Group | None) -> list[str]:
     return words
 
 
-def arguments(job: Job, folder: Path, python: Interpreter, own_user: bool) -> list[str]:
-    """bubblewrap's arguments: the file system as the job sees it, its namespaces, environment and first program."""
+def arguments(
+    job: Job,
+    folder: Path,
+    python: Interpreter,
+    own_user: bool,
+    program: Sequence[str] = (),
+    more: Sequence[str] = (),
+) -> list[str]:
+    """bubblewrap's arguments: the file system as the job sees it, its namespaces, environment and first program.
+
+    `program` stands in for the one that confines itself and becomes the job's; `more` are further arguments.
+    """
     command = ["--die-with-parent", "--new-session", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     command += ["--unshare-cgroup-try", "--hostname", "sandbox"]
     if own_user:
@@ -204,10 +233,10 @@ def arguments(job: Job, folder: Path, python: Interpreter, own_user: bool) -> li
         command += ["--ro-bind", f"{folder}/etc/{name}", f"/etc/{name}"]
     if job.shared is not None:
         command += ["--bind", str(job.shared), SHARED]
-    command += ["--remount-ro", "/", "--chdir", "/", "--clearenv"]
+    command += [*more, "--remount-ro", "/", "--chdir", "/", "--clearenv"]
     for name, value in environment(job, python).items():
         command += ["--setenv", name, value]
-    return [*command, "--", python.executable, "-I", "-S", f"{FILES}/inside.py"]
+    return [*command, "--", *(program or [python.executable, "-I", "-S", f"{FILES}/inside.py"])]
 
 
 def environment(job: Job, python: Interpreter) -> dict[str, str]:
@@ -278,21 +307,20 @@ def _has_filter() -> bool:
     return inside.seccomp_program(platform.machine()) is not None
 
 
-def _stranger() -> int:
+def stranger() -> int:
     """A user number that belongs to no one: systemd keeps these for passing services."""
     return 61184 + os.getpid() % 4336
 
 
-def _enter(group: Group | None) -> list[str]:
-    """The start of a command line that puts what follows into the group before it runs."""
-    if group is None:
+def enter(entries: list[Path]) -> list[str]:
+    """The start of a command line that puts what follows into a control group before it runs."""
+    if not entries:
         return []
-    # The arguments are $0: the number of files; then the files; then the command.
     write = 'for f in $FILES; do echo $$ > "$f" || exit 126; done; unset FILES; exec "$@"'
-    return ["/usr/bin/env", f"FILES={' '.join(map(str, group.entries))}", "/bin/sh", "-c", write, "sh"]
+    return ["/usr/bin/env", f"FILES={' '.join(map(str, entries))}", "/bin/sh", "-c", write, "sh"]
 
 
-def _furnish(folder: Path, job: Job, outside: int | None, group: Group | None) -> None:
+def furnish(folder: Path, job: Job, outside: int | None) -> None:
     """Write what the sandbox is given: its orders, the files copied into it, and who is who."""
     files, etc = folder / "files", folder / "etc"
     (files / "lib").mkdir(parents=True)
