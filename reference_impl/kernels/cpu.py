@@ -121,7 +121,7 @@ def _gathered(
     _, n_kv_heads, block_size, head_dim = k_cache.shape
     new, context = len(q), int(context_lens[0])
     blocks = block_tables[0, : -(-context // block_size)].long()
-    if len(blocks) * block_size < context or int(blocks.min()) < 0 or int(blocks.max()) >= len(k_cache):
+    if not new <= context <= len(blocks) * block_size or int(blocks.min()) < 0 or int(blocks.max()) >= len(k_cache):
         raise _out_of_range(k_cache, block_tables, query_lens, context_lens, new)
     keys, values = (
         cache[blocks].transpose(0, 1).reshape(1, n_kv_heads, -1, head_dim)[:, :, :context].to(torch.float32)
