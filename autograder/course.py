@@ -74,6 +74,8 @@ def open_nbgrader(course: Course, work: Path) -> Any:
 
     work.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(course.root / CONFIG, work / CONFIG)
+    if (course.root / "hints").is_dir():
+        shutil.copytree(course.root / "hints", work / "hints", dirs_exist_ok=True)
     config = PyFileConfigLoader(CONFIG, path=str(work)).load_config()
     config.CourseDirectory.root = str(work.resolve())
     exchange = Path(config.Exchange.root)

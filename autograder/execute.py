@@ -79,6 +79,7 @@ class SandboxedExecute(Execute):
             learner.stop()
             grader.stop()
         nb.metadata["autograder"] = {
+            **nb.metadata.get("autograder", {}),
             "seed": seed,
             "seconds": round(self.budget - run.left, 3),
             "restarts": run.restarted,

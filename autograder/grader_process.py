@@ -117,6 +117,8 @@ class Runner:
             return {"ename": name, "evalue": text}
         if isinstance(error, NameError) and (missing := getattr(error, "name", None)) in refused:
             return {"ename": name, "evalue": f"{missing!r} cannot be used: {refused[missing]}"}
+        if isinstance(error, NameError) and text.endswith("is not defined"):
+            return {"ename": name, "evalue": text}
         unpacking = isinstance(error, ValueError) and "values to unpack" in text
         if hidden and not unpacking and not isinstance(error, _TELLING):
             text = ""

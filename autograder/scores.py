@@ -76,7 +76,7 @@ def read(api: Any, assignment: str, student: str, problem: str = "") -> Result:
                 # As nbgrader does: a score given by hand comes before the automatic one, and extra credit is added.
                 earned = None if grade.needs_manual_grade else grade.score
                 reason = errors.get(grade.name, "").removeprefix("CheckError: ")
-                if reason.startswith("NameError") and here:
+                if reason.startswith("NameError") and here and "(cell " not in reason:
                     reason += f" ({here[0]})"
                 if not reason and earned == 0:
                     reason = "no answer was written"

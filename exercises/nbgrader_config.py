@@ -30,7 +30,10 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
-c.GenerateFeedback.exporter_class = "autograder.hooks.OfflineHTML"
+c.GenerateFeedback.exporter_class = "autograder.feedback.Feedback"
+# What a submission holds is made harmless in formgrader's pages too.
+c.HTMLExporter.preprocessors = ["autograder.sanitize.Sanitize"]
+c.HTMLExporter.filters = {"markdown2html": "autograder.sanitize.markdown_html"}
 c.Execute.kernel_name = kernelspec.ensure(root)
 c.Execute.timeout = 60  # seconds for one cell
 c.SandboxedExecute.budget = 300  # seconds for all cells of a notebook
