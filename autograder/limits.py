@@ -14,9 +14,11 @@ import os
 import signal
 import time
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 _COUNT = itertools.count()
+_PREFIX = "autograder-"
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class Group:
 
 def make_group(limits: Limits) -> Group | None:
     """A new group with these limits; None where this user can make none."""
-    name = f"autograder-{os.getpid()}-{next(_COUNT)}-{os.urandom(3).hex()}"
+    name = f"{_PREFIX}{os.getpid()}-{next(_COUNT)}-{os.urandom(3).hex()}"
     settings = {
         "memory.max": limits.memory,
         "memory.swap.max": 0,
@@ -176,6 +178,7 @@ def _own_path(controller: str) -> str:
 
 def _make(folder: Path, settings: dict[str, int], demanded: tuple[str, ...]) -> Path | None:
     """A new group; None, with nothing left behind, if a demanded setting does not hold there."""
+    _sweep(folder.parent)
     try:
         folder.mkdir()
     except OSError:
@@ -188,6 +191,15 @@ def _make(folder: Path, settings: dict[str, int], demanded: tuple[str, ...]) -> 
                 _rmdir(folder)
                 return None
     return folder
+
+
+@lru_cache(maxsize=8)
+def _sweep(parent: Path) -> None:
+    """Remove groups that a killed grader left; one that still holds a process stays."""
+    for folder in parent.glob(f"{_PREFIX}*"):
+        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
+            _rmdir(folder)
 
 
 def _rmdir(folder: Path) -> bool:

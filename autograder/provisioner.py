@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ class SandboxProvisioner(LocalProvisioner):
         """Choose sockets in a folder with a short path. Raises SandboxError where no sandbox works."""
         sandbox.check()
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="kernel-", dir=warm.yard() or sandbox.short_folder()))
+            self._folder = sandbox.temporary("kernel", warm.yard())
         for old in self._sockets.glob("*"):
             old.unlink()
         self._sockets.mkdir(exist_ok=True)

@@ -9,6 +9,7 @@ sandbox nothing runs: `check` says what is missing and how to mend it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -32,6 +34,7 @@ SHARED = "/run/kernel"  # the one folder shared with the host, for a kernel's so
 FILES = "/run/sandbox"
 CHECKS = "autograder.checks"  # what test cells import; holds no answers
 _CONFIRMED: set[bool] = set()
+_PREFIX, _OLD = "autograder-", 3600  # of temporary folders; seconds
 
 
 class SandboxError(Exception):
@@ -133,7 +136,7 @@ class Sandbox:
 def start(job: Job, stdout: int = subprocess.DEVNULL) -> Sandbox:
     """Start the job in a sandbox of its own. Raises SandboxError if bubblewrap is missing or the job is impossible."""
     bwrap = find_bubblewrap()
-    folder = Path(tempfile.mkdtemp(prefix="autograder-", dir=short_folder()))
+    folder = temporary("job")
     group = None
     try:
         outside = stranger() if os.geteuid() == 0 else None
@@ -298,6 +301,26 @@ def size(number: int) -> str:
 def short_folder() -> str:
     """A folder for temporary folders whose path is short: a socket's path may have 107 bytes."""
     return "/tmp" if os.access("/tmp", os.W_OK) else tempfile.gettempdir()
+
+
+def temporary(kind: str, inside_of: Path | None = None) -> Path:
+    """A new folder with a short path that tells whose it is, so that what a killed grader left can be deleted."""
+    place = inside_of or Path(short_folder())
+    _sweep(place)
+    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-{kind}-", dir=place))
+
+
+@lru_cache(maxsize=8)
+def _sweep(place: Path) -> None:
+    """Delete folders whose process has gone, if they are ours and old enough to belong to no other container."""
+    for folder in place.glob(f"{_PREFIX}*"):
+        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if not owner.isdigit() or os.path.exists(f"/proc/{owner}"):
+            continue
+        with contextlib.suppress(FileNotFoundError):  # another process may sweep too
+            about = folder.lstat()
+            if about.st_uid == os.geteuid() and time.time() - about.st_mtime > _OLD:
+                shutil.rmtree(folder, ignore_errors=True)  # which refuses a link
 
 
 @lru_cache(maxsize=1)

@@ -18,7 +18,6 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -46,7 +45,7 @@ def nursery(modules: Sequence[str] = PRELOAD, hide: tuple[Path, ...] = ()) -> It
     if os.geteuid() != 0:
         yield None
         return
-    yard = Path(tempfile.mkdtemp(prefix="yard-", dir=sandbox.short_folder()))
+    yard = sandbox.temporary("yard")
     group = make_group(PLENTY)
     process = None
     before = os.environ.get(VARIABLE)
@@ -81,7 +80,7 @@ def start(job: sandbox.Job, stdout: int = subprocess.DEVNULL) -> sandbox.Sandbox
         return None
     if _about(job.hide) != (place / "about.json").read_text():
         return None
-    folder = Path(tempfile.mkdtemp(prefix="job-", dir=place))
+    folder = sandbox.temporary("job", place)
     group = make_group(job.limits)
     try:
         outside = sandbox.stranger()

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -127,6 +128,51 @@ def test_nothing_is_left_behind() -> None:
     box.stop()
     assert not box.folder.exists()
     assert group is None or not any(folder.exists() for folder in group.folders.values())
+
+
+def test_when_the_grader_is_killed_its_sandbox_dies_and_the_next_one_cleans_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = (
+        "import os, signal, sys; from autograder import limits, sandbox\n"
+        "box = sandbox.start(sandbox.Job([sys.executable, '-c', 'import time; time.sleep(60)']))\n"
+        "print(box.process.pid, box.folder, *(box.group.folders.values() if box.group else []), flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split()
+    pid, folder, groups = said[0], Path(said[1]), [Path(word) for word in said[2:]]
+    deadline = time.monotonic() + 10
+    while any((group / "cgroup.procs").read_text() for group in groups) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert groups or not os.path.exists(f"/proc/{pid}")
+    monkeypatch.setattr(sandbox, "_OLD", -1)
+    limits._sweep.cache_clear()
+    sandbox._sweep.cache_clear()
+    run("")
+    assert not folder.exists()
+    assert not any(group.exists() for group in groups)
+
+
+def test_a_kernel_that_died_says_why_and_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from jupyter_client.manager import KernelManager
+
+    monkeypatch.setenv("JUPYTER_PATH", "")
+    manager = KernelManager(kernel_name=kernelspec.ensure(tmp_path))
+    manager.start_kernel(cwd=str(tmp_path))
+    client = manager.blocking_client()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=60)
+        client.execute("import os; os._exit(7)")
+        while manager.is_alive():
+            time.sleep(0.02)
+        assert manager.provisioner.reason() == "it ended by itself, with exit status 7"
+        manager.restart_kernel(now=True)
+        client.wait_for_ready(timeout=60)
+        assert client.execute("1", reply=True, timeout=30)["content"]["status"] == "ok"
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
 
 
 def test_without_bubblewrap_nothing_runs_and_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
