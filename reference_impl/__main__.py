@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: ("module:function", one line f
     "probe": ("reference_impl.probe:main", "measure this machine's own bandwidth and matrix-product rate"),
     "quantize": ("reference_impl.quantization.report:main", "exercise: group-wise int8 quantization of standard input"),
     "serve": ("reference_impl.serve:main", "serve a model over HTTP with the interface of the OpenAI API"),
+    "soak": ("reference_impl.soak:main", "load a server for minutes with clients that hang up, and look for leaks"),
     "speculate": ("reference_impl.speculative.greedy:main", "exercise: greedy speculative rounds of standard input"),
 }
 

@@ -92,12 +92,10 @@ class Report:
 
     def plot(self, path: Path) -> None:
         """Latencies as cumulative shares, and the requests in flight over time. Needs matplotlib."""
-        import matplotlib
+        from matplotlib.figure import Figure
 
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-
-        figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+        figure = Figure(figsize=(11, 4), layout="constrained")
+        left, right = figure.subplots(1, 2)
         done = [record.timeline for record in self.records if record.timeline.completed]
         for name, values in (
             ("TTFT", [t.ttft for t in done]),
@@ -112,7 +110,6 @@ class Report:
         right.step(times, in_flight, where="post")
         right.set(xlabel="seconds since the first arrival", ylabel="requests in flight", ylim=(0, None))
         figure.savefig(path, dpi=120)
-        plt.close(figure)
 
     def in_flight(self) -> tuple[list[float], list[int]]:
         """Times at which a request arrived or ended, and how many were between the two from then on."""

@@ -59,8 +59,14 @@ def main(arguments: list[str]) -> int:
             signal.signal(number, lambda *_: None)
         host, port = listener.getsockname()[:2]
         address = f"[{host}]" if ":" in host else host
-        _say(f"{service.reader.model} at http://{address}:{port}/v1 (Ctrl-C ends it)")
-        uvicorn.Server(config).run(sockets=[listener])
+
+        class Server(uvicorn.Server):
+            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+                await super().startup(sockets)
+                _say(f"{service.reader.model} at http://{address}:{port}/v1 (Ctrl-C ends it)")
+
+        Server(config).run(sockets=[listener])
+        service.dispatcher.serving.stop()  # a second Ctrl-C skips the orderly way
         _say("stopped")
     return 0
 

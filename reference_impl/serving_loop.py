@@ -18,7 +18,10 @@ from reference_impl.request import FinishReason, Output, Request
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The engine between two steps. Counters are since the start, gauges now; blocks are those of a paged cache."""
+    """The engine between two steps: counters since the start, and gauges; blocks are those of a paged cache.
+
+    A request that is in its first step still counts as waiting.
+    """
 
     running: int = 0
     waiting: int = 0
