@@ -51,6 +51,9 @@ def assert_nothing_left(engine: Engine) -> None:
     assert engine.idle
     if isinstance(engine.cache, PagedCache):
         assert blocks_in_use(engine) == 0, "blocks are still allocated though nothing runs"
+    swap = engine.scheduler.swap
+    if swap is not None:
+        assert swap.host.free_blocks == engine.config.host_blocks, "host memory is still in use though nothing waits"
 
 
 def random_switches(numbers: random.Random) -> dict[str, Any]:
@@ -274,6 +277,23 @@ def test_cancelling_at_any_moment_frees_the_blocks_and_leaves_the_others_alone(a
         + (answer["kept"].tokens if "kept" in answer else ())
         == solo.tokens
     )
+    assert_nothing_left(engine)
+
+
+@pytest.mark.parametrize("n_steps", [0, 1])
+def test_cancelling_a_request_that_was_swapped_out_frees_host_memory_there_and_on_the_way_back(n_steps: int) -> None:
+    (kept, solo), (dropped, _) = pool()[1], pool()[3]
+    engine = tiny_engine(preemption="swap", host_blocks=8)
+    engine.add(renamed(kept, "kept"))
+    engine.add(renamed(dropped, "dropped"))
+    outputs = engine.step()
+    engine.scheduler.preempt(engine.scheduler.running[-1])
+    outputs += [output for _ in range(n_steps) for output in engine.step()]
+    assert engine.n_waiting == 1 - n_steps
+    engine.cancel("dropped")
+    while not engine.idle:
+        outputs += engine.step()
+    assert_solo(Completion.of([output for output in outputs if output.request_id == "kept"]), solo)
     assert_nothing_left(engine)
 
 
