@@ -6,13 +6,14 @@ LAB_ARGS ?=
 TEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test lint book grade bench clean
+.PHONY: help lab test lint book grade soak clean
 
 help:
 	@echo "make lab      open the lessons in JupyterLab"
 	@echo "make test     run all tests"
 	@echo "make book     build the site into book/_build/html"
 	@echo "make grade    grade the sample submissions, e.g. make grade ASSIGNMENT=ps3_quantization"
+	@echo "make soak     put the server under five minutes of load with cancels, then check that nothing leaked"
 	@echo "make lint     run the style, type and import checks alone"
 	@echo "make clean    delete what the targets made, .venv included"
 
@@ -25,7 +26,7 @@ lab:
 test:
 	@$(PYTHON) scripts/setup.py dev --programs
 	@$(RUN) -m reference_impl fetch-model
-	@$(RUN) -m pytest $(TEST_ARGS)
+	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile $(TEST_ARGS)
 
 lint:
 	@$(PYTHON) scripts/setup.py dev
@@ -39,6 +40,11 @@ book:
 grade:
 	@$(PYTHON) scripts/setup.py lab
 	@$(RUN) -m autograder grade $(ASSIGNMENT)
+
+soak:
+	@$(PYTHON) scripts/setup.py lab
+	@$(RUN) -m reference_impl fetch-model
+	@$(RUN) -m reference_impl soak
 
 clean:
 	rm -rf .venv build book/_build node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
