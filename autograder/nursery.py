@@ -39,6 +39,7 @@ _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 
 
 def main(modules: list[str]) -> None:
+    inside.stop_if_alone(inside.read_orders()["alive"])
     for name in modules:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

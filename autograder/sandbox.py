@@ -73,9 +73,15 @@ class Sandbox:
     """A running job. Stop it in the end: that frees its control group and its folder."""
 
     def __init__(
-        self, process: Process, folder: Path, group: Group | None, limits: Limits, shared: Path | None
+        self,
+        process: Process,
+        folder: Path,
+        group: Group | None,
+        limits: Limits,
+        shared: Path | None,
+        hold: int | None = None,
     ) -> None:
-        self.process, self.folder, self.group, self.limits = process, folder, group, limits
+        self.process, self.folder, self.group, self.limits, self._hold = process, folder, group, limits, hold
         self._words: deque[bytes] = deque(maxlen=16)  # the end of what it wrote on standard error
         self._watch = Watch(process.pid, group, limits, self.kill, shared)
         self._reader = threading.Thread(target=self._read, args=(process.stderr,), daemon=True)
@@ -103,6 +109,9 @@ class Sandbox:
         self.process.wait()
         self._reader.join(timeout=1)
         usage = self._watch.stop()
+        if self._hold is not None:
+            os.close(self._hold)
+            self._hold = None
         if self.group is not None:
             self.group.remove()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -138,10 +147,11 @@ def start(job: Job, stdout: int = subprocess.DEVNULL) -> Sandbox:
     bwrap = find_bubblewrap()
     folder = temporary("job")
     group = None
+    alive, hold = os.pipe()  # who holds the other end is alive; see inside.py
     try:
         outside = stranger() if os.geteuid() == 0 else None
         group = make_group(job.limits)
-        furnish(folder, job, outside)
+        furnish(folder, job, outside, alive)
         if job.shared is not None and outside is not None:
             os.chown(job.shared, outside, outside)
         command = [
@@ -157,15 +167,19 @@ def start(job: Job, stdout: int = subprocess.DEVNULL) -> Sandbox:
             cwd="/",
             env={"PATH": "/usr/bin:/bin"},
             start_new_session=True,
+            pass_fds=[alive],
         )
     except BaseException as error:
+        os.close(hold)
         if group is not None:
             group.remove()
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, (OSError, LookupError, RuntimeError)):
             raise SandboxError(f"the sandbox cannot be set up: {error}") from error
         raise
-    return Sandbox(process, folder, group, job.limits, job.shared)
+    finally:
+        os.close(alive)
+    return Sandbox(process, folder, group, job.limits, job.shared, hold)
 
 
 def check() -> list[str]:
@@ -343,7 +357,7 @@ def enter(entries: list[Path]) -> list[str]:
     return ["/usr/bin/env", f"FILES={' '.join(map(str, entries))}", "/bin/sh", "-c", write, "sh"]
 
 
-def furnish(folder: Path, job: Job, outside: int | None) -> None:
+def furnish(folder: Path, job: Job, outside: int | None, alive: int | None = None) -> None:
     """Write what the sandbox is given: its orders, the files copied into it, and who is who."""
     files, etc = folder / "files", folder / "etc"
     (files / "lib").mkdir(parents=True)
@@ -373,7 +387,7 @@ def furnish(folder: Path, job: Job, outside: int | None) -> None:
     }
     if _counts_by_namespace():
         rlimits["RLIMIT_NPROC"] = limits.processes
-    orders = {"become": outside, "rlimits": rlimits, "argv": list(job.argv)}
+    orders = {"alive": alive, "become": outside, "rlimits": rlimits, "argv": list(job.argv)}
     (files / "job.json").write_text(json.dumps(orders))
     for path in (files, *files.rglob("*"), *etc.iterdir(), folder / "empty"):
         path.chmod(0o755 if path.is_dir() else 0o644)  # whatever the umask: another user reads them

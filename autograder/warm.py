@@ -48,12 +48,15 @@ def nursery(modules: Sequence[str] = PRELOAD, hide: tuple[Path, ...] = ()) -> It
     yard = sandbox.temporary("yard")
     group = make_group(PLENTY)
     process = None
+    alive, hold = os.pipe()  # as in sandbox.start
     before = os.environ.get(VARIABLE)
     try:
-        process = _open(yard, tuple(modules), hide, group.entries if group else [])
+        process = _open(yard, tuple(modules), hide, group.entries if group else [], alive)
         os.environ[VARIABLE] = str(yard)
         yield yard
     finally:
+        os.close(alive)
+        os.close(hold)
         os.environ.pop(VARIABLE, None)
         if before is not None:
             os.environ[VARIABLE] = before
@@ -145,11 +148,13 @@ class Fork:
         return self.returncode
 
 
-def _open(yard: Path, modules: tuple[str, ...], hide: tuple[Path, ...], entries: list[Path]) -> subprocess.Popen[bytes]:
+def _open(
+    yard: Path, modules: tuple[str, ...], hide: tuple[Path, ...], entries: list[Path], alive: int
+) -> subprocess.Popen[bytes]:
     """Start a nursery and wait until it has imported everything."""
     folder = yard / "nursery"
     job = sandbox.Job([], PLENTY, allow=(), hide=hide)
-    sandbox.furnish(folder, job, None)
+    sandbox.furnish(folder, job, None, alive)
     shutil.copyfile(Path(inside.__file__).with_name("nursery.py"), folder / "files" / "nursery.py")
     (yard / "about.json").write_text(_about(hide))
     python = this_python(hide)
@@ -164,6 +169,7 @@ def _open(yard: Path, modules: tuple[str, ...], hide: tuple[Path, ...], entries:
         cwd="/",
         env={"PATH": "/usr/bin:/bin"},
         start_new_session=True,
+        pass_fds=[alive],
     )
     deadline = time.monotonic() + _SOON
     while not (yard / SOCKET).exists():
