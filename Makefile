@@ -4,9 +4,10 @@ RUN := .venv/bin/python
 ASSIGNMENT ?= ps3_quantization
 LAB_ARGS ?=
 TEST_ARGS ?=
+BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test lint book grade soak clean
+.PHONY: help lab test lint book grade soak bench gpu-check clean
 
 help:
 	@echo "make lab      open the lessons in JupyterLab"
@@ -14,6 +15,8 @@ help:
 	@echo "make book     build the site into book/_build/html"
 	@echo "make grade    grade the sample submissions, e.g. make grade ASSIGNMENT=ps3_quantization"
 	@echo "make soak     put the server under five minutes of load with cancels, then check that nothing leaked"
+	@echo "make bench    measure the engine on this CPU beside its peers (12 minutes, on a quiet machine)"
+	@echo "make gpu-check  check and measure the engine on a CUDA GPU, where there is one"
 	@echo "make lint     run the style, type and import checks alone"
 	@echo "make clean    delete what the targets made, .venv included"
 
@@ -45,6 +48,15 @@ soak:
 	@$(PYTHON) scripts/setup.py lab
 	@$(RUN) -m reference_impl fetch-model
 	@$(RUN) -m reference_impl soak
+
+bench:
+	@$(PYTHON) scripts/setup.py bench
+	@$(RUN) -m reference_impl fetch-model
+	@$(RUN) -m reference_impl.benchmarks $(BENCH_ARGS)
+
+gpu-check:
+	@$(PYTHON) scripts/setup.py test
+	@$(RUN) -m reference_impl.benchmarks --gpu $(BENCH_ARGS)
 
 clean:
 	rm -rf .venv build book/_build node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,80 @@
+"""The command `python -m reference_impl.benchmarks`: runs sections, prints the report, leaves JSON and a plot."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+
+from reference_impl import cli
+
+SECTIONS = ("decode", "passes", "batching", "prefix", "memory")
+GPU_SECTIONS = ("correctness", "decode", "prefill")
+RESULTS = Path(__file__).parent / "results"
+
+
+def main(arguments: list[str]) -> int:
+    """Status 1: a GPU check found something wrong. A missed target is a finding, not a failure."""
+    options = _parser().parse_args(arguments)
+    if options.show is not None:
+        return _show(options.show)
+    if options.gpu:
+        from reference_impl.benchmarks import gpu
+
+        return gpu.main(options.budget, options.only, options.output)
+    return _cpu(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = cli.Parser(prog="python -m reference_impl.benchmarks", description=__doc__, allow_abbrev=False)
+    names = tuple(dict.fromkeys(SECTIONS + GPU_SECTIONS))
+    parser.add_argument("--only", nargs="+", choices=names, metavar="SECTION", help=f"of {', '.join(SECTIONS)}")
+    parser.add_argument("--quick", action="store_true", help="a look: few rounds, nothing to quote")
+    parser.add_argument("--output", type=Path, help=f"folder for JSON and plot (default: {RESULTS.name}/ beside this)")
+    parser.add_argument("--model", help="a Hugging Face folder or GGUF file (default: the course's model)")
+    parser.add_argument("--show", type=Path, metavar="FILE", help="print an earlier result")
+    parser.add_argument("--gpu", action="store_true", help=f"check and measure a GPU: {', '.join(GPU_SECTIONS)}")
+    parser.add_argument("--budget", type=cli.whole_number, default=720, help="seconds for --gpu (720)")
+    return parser
+
+
+def _show(path: Path) -> int:
+    from reference_impl.benchmarks import report
+    from reference_impl.benchmarks.result import Result
+
+    print(report.text(Result.from_json(path.read_text(), str(path))))
+    return 0
+
+
+def _cpu(options: argparse.Namespace) -> int:
+    from reference_impl import weights
+    from reference_impl.benchmarks.bench import Bench
+    from reference_impl.benchmarks.session import finish, new_result
+
+    wanted = options.only or list(SECTIONS)
+    unknown = [name for name in wanted if name not in SECTIONS]
+    if unknown:
+        raise ValueError(f"--only {' '.join(unknown)}: a section of --gpu")
+    result = new_result("cpu", quick=options.quick)
+    started = time.perf_counter()
+
+    def say(text: str) -> None:
+        print(f"[{time.perf_counter() - started:4.0f} s] {text}", file=sys.stderr, flush=True)
+
+    source = options.model or weights.DEFAULT_MODEL
+    bench = Bench(lambda dtype: weights.load(source, dtype).model, quick=options.quick, say=say)
+    if options.model is not None:
+        bench.peers = ("transformers",)  # the others read files that only the default model has
+    bench.say("loading the model")
+    result.settings["model"] = bench.config.name
+    for name in wanted:
+        result.sections.append(import_module(f"reference_impl.benchmarks.{name}").run(bench))
+    parts = [*(options.only or ()), *(["quick"] if options.quick else [])]
+    finish(result, options.output or RESULTS, say, parts)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(cli.run("benchmarks", main, sys.argv[1:]))

@@ -1,0 +1,65 @@
+"""What every section is given: the model in the dtypes it asks for, a clock, and how long it may take."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from reference_impl.benchmarks.timing import Clock, Run, Samples, interleave
+from reference_impl.config import ModelConfig
+from reference_impl.model import Llama
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+@dataclass
+class Bench:
+    """`load(dtype)` gives the model; each dtype is loaded once. `quick`: fewer rounds, shorter answers, for a look."""
+
+    load: Callable[[torch.dtype], Llama]
+    clock: Clock = time.perf_counter
+    quick: bool = False
+    rounds: int = 7
+    seconds: float = 60.0  # for one comparison; a round under way is finished
+    peers: tuple[str, ...] = ("transformers", "llama.cpp", "vllm")
+    say: Callable[[str], None] = lambda text: None
+    _models: dict[str, Llama] = field(default_factory=dict)
+
+    def model(self, dtype: str) -> Llama:
+        """dtype "fp32" or "bf16"."""
+        if dtype not in self._models:
+            self._models[dtype] = self.load(DTYPES[dtype])
+        return self._models[dtype]
+
+    @property
+    def config(self) -> ModelConfig:
+        return self.model("fp32").config
+
+    def compare(self, runs: Mapping[str, Run]) -> Samples:
+        """All runs, interleaved."""
+        return interleave(runs, 2 if self.quick else self.rounds, self.clock, self.seconds)
+
+    def prompts(self, n: int, length: int, seed: int = 0) -> list[list[int]]:
+        """Made-up token ids, the same for everyone; none of the first hundred, where control tokens live."""
+        numbers = random.Random(seed)
+        first = min(100, self.config.vocab_size // 2)
+        return [[numbers.randrange(first, self.config.vocab_size) for _ in range(length)] for _ in range(n)]
+
+    def folder(self) -> Path:
+        """The default model as a Hugging Face folder, for peers that read it themselves."""
+        from reference_impl.fetch import default_model_path
+
+        return default_model_path()
+
+    def gguf(self, dtype: str) -> Path:
+        """The default model as a GGUF file of floats, written once beside the model."""
+        from reference_impl.benchmarks.llamacpp import SUFFIX, write_floats
+        from reference_impl.fetch import default_gguf_path
+
+        source = default_gguf_path()
+        return write_floats(source, source.with_name(f"SmolLM2-135M-Instruct.{SUFFIX[dtype]}.gguf"), dtype)

@@ -1,0 +1,97 @@
+"""What a benchmark leaves behind: sections of rows and targets, with the machine and the versions, as one JSON file.
+
+A target is a promise with its limit, so that a reader sees at once whether it was kept; a figure that could not be
+measured keeps none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+
+Row = dict[str, Any]  # column -> text, number or None
+
+
+@dataclass(frozen=True)
+class Target:
+    """`value` is to be at least (or at most) `limit`; None if it was not measured."""
+
+    what: str
+    value: float | None
+    limit: float
+    at_least: bool = True
+
+    @property
+    def met(self) -> bool:
+        if self.value is None:
+            return False
+        return self.value >= self.limit if self.at_least else self.value <= self.limit
+
+
+@dataclass
+class Section:
+    """One question, its table and its targets. `columns`: row key -> heading with the unit, in the order shown."""
+
+    name: str
+    title: str
+    columns: dict[str, str]
+    rows: list[Row] = field(default_factory=list)
+    targets: list[Target] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Result:
+    """One run on one machine."""
+
+    date: str  # ISO
+    hardware: dict[str, Any]
+    versions: dict[str, str | None]  # None: not installed
+    settings: dict[str, Any]
+    sections: list[Section] = field(default_factory=list)
+
+    def section(self, name: str) -> Section:
+        """KeyError if the run had no such section."""
+        for section in self.sections:
+            if section.name == name:
+                return section
+        raise KeyError(name)
+
+    def to_json(self) -> str:
+        found = {"format": FORMAT} | dataclasses.asdict(self)
+        for written, section in zip(found["sections"], self.sections, strict=True):
+            for shown, target in zip(written["targets"], section.targets, strict=True):
+                shown["met"] = target.met
+        return json.dumps(found, indent=1, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, source: str = "result") -> Result:
+        """ValueError, naming `source`, for what is not a result of this format."""
+        try:
+            found = json.loads(text)
+            if found.pop("format") != FORMAT:
+                raise ValueError(f"format {FORMAT} expected")
+            sections = []
+            for section in found.pop("sections"):
+                targets = [Target(**{k: v for k, v in t.items() if k != "met"}) for t in section.pop("targets")]
+                sections.append(Section(**section, targets=targets))
+            return cls(**found, sections=sections)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"{source}: not a benchmark result ({error!r})") from None
+
+    def write(self, folder: Path, parts: Sequence[str] = ()) -> Path:
+        """Writes <hardware>-<date>.json; an earlier file of the same day and machine is replaced.
+
+        `parts`: what a run is called that was not the whole: "decode", "quick". It replaces no whole one.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        slug = "".join(c if c.isalnum() else "-" for c in str(self.hardware["name"]).lower())
+        path = folder / f"{'-'.join([*filter(None, slug.split('-')), self.date, *parts])}.json"
+        path.write_text(self.to_json())
+        return path

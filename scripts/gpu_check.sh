@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# The GPU check with a Python that is there already: any with a CUDA build of torch, Triton and pytest, no network
+# needed. Results go to $OUT, if set. `make gpu-check` does the same in the course's own environment.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export PYTHONUNBUFFERED=1 PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
+exec "${PYTHON:-python3}" -m reference_impl.benchmarks --gpu "$@"

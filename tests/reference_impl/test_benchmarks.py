@@ -1,0 +1,387 @@
+"""The benchmarks: fair turns, honest summaries, and a result that says what was missing. No speed is tested here."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from reference_impl.benchmarks import batching, decode, gpu, gpu_correct, memory, passes, peers, plot, prefix, report
+from reference_impl.benchmarks.bench import Bench
+from reference_impl.benchmarks.result import Result, Section, Target
+from reference_impl.benchmarks.timing import Samples, interleave, timed
+from reference_impl.config import MODELS, ModelConfig
+from reference_impl.model import Llama
+
+TINY = ModelConfig("tiny", 2, 32, 4, 2, 8, 48, 260, tied=True, max_context=1024)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(n_threads)
+
+
+class FakeClock:
+    """Time passes only in `work`."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def work(self, *seconds: float):
+        """Work that takes these seconds, one after the other, the last ones for ever."""
+        left = list(seconds)
+
+        def run() -> None:
+            self.now += left.pop(0) if len(left) > 1 else left[0]
+
+        return run
+
+
+def tiny_bench(**options: object) -> Bench:
+    load = lambda dtype: Llama(TINY, dtype).randomize(torch.Generator().manual_seed(1), std=0.2)
+    return Bench(load, quick=True, **({"peers": ()} | options))  # type: ignore[arg-type]
+
+
+# --- timing
+
+
+def test_contestants_take_turns_and_another_one_begins_each_round() -> None:
+    order: list[str] = []
+    runs = {name: lambda name=name: order.append(name) or 1.0 for name in "abc"}
+    interleave(runs, 3, lambda: 0.0)
+    assert "".join(order) == "abcabcbcacab"  # the first round is the warm-up
+
+
+def test_the_warm_up_does_not_count_and_one_slow_round_does_not_move_the_median() -> None:
+    clock = FakeClock()
+    samples = interleave({"a": timed(clock.work(50, 1, 90, 3), clock)}, 3, clock)
+    assert samples.values == {"a": [1, 90, 3]}
+    assert samples.median("a") == 3
+
+
+def test_a_ratio_is_the_median_of_the_ratios_within_a_round() -> None:
+    samples = Samples({"a": [1.0, 10.0, 3.0], "b": [2.0, 40.0, 3.0]})  # the machine slept during the second round
+    assert samples.ratio("b", to="a") == 2.0
+    assert samples.spread("a") == 3.0
+
+
+def test_no_round_begins_after_the_budget_but_one_always_counts() -> None:
+    clock = FakeClock()
+    samples = interleave({"a": timed(clock.work(4.0), clock)}, 10, clock, budget=10.0)
+    assert samples.values["a"] == [4.0, 4.0]  # warm-up to 4 s, rounds to 8 and 12 s
+    samples = interleave({"a": timed(clock.work(4.0), clock)}, 10, clock, budget=1.0)
+    assert samples.values["a"] == [4.0]
+
+
+def test_who_fails_is_named_and_the_others_go_on() -> None:
+    def fail() -> float:
+        raise RuntimeError("no such file")
+
+    samples = interleave({"bad": fail, "good": lambda: 1.0}, 2, lambda: 0.0)
+    assert samples.values == {"good": [1.0, 1.0]}
+    assert samples.failed == {"bad": "RuntimeError: no such file"}
+
+
+def test_comparing_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="nothing to compare: 0 contestants, 3 rounds"):
+        interleave({}, 3, lambda: 0.0)
+
+
+# --- results and reports
+
+
+def canned() -> Result:
+    return Result(
+        date="2026-11-29",
+        hardware={"name": "Some CPU (R) 2 cores"},
+        versions={"torch": "2.13.0", "vllm": None},
+        settings={"quiet": False, "load_average": 7.5, "quick": False},
+        sections=[
+            Section(
+                "prefix",
+                "Time to first token",
+                {"sharing": "prefix sharing", "computed": "tokens", "milliseconds": "TTFT, ms"},
+                [
+                    {"sharing": "off", "computed": 1400, "milliseconds": 1234.5},
+                    {"sharing": "on", "computed": 16, "milliseconds": None},
+                ],
+                [Target("speed", 1.25, 1.5), Target("cost", 1.25, 1.4, at_least=False), Target("share", None, 0.6)],
+                ["A note."],
+            )
+        ],
+    )
+
+
+def test_the_report_shows_table_targets_and_what_to_beware_of() -> None:
+    assert report.text(canned()) == (
+        "Some CPU (R) 2 cores, 2026-11-29\n"
+        "torch 2.13.0\n"
+        "not installed: vllm\n"
+        "NOT A QUIET MACHINE (load average 7.5): take the ratios as a guide, quote nothing\n"
+        "\n"
+        "Time to first token\n"
+        "\n"
+        "prefix sharing  tokens  TTFT, ms\n"
+        "off              1,400     1,234\n"
+        "on                  16         –\n"
+        "  target MISSED  speed: 1.25 (at least 1.5)\n"
+        "  target met  cost: 1.25 (at most 1.4)\n"
+        "  target NOT MEASURED  share (at least 0.6)\n"
+        "A note.\n"
+        "\n"
+        "targets met: 1 of 3"
+    )
+
+
+def test_a_result_survives_its_file_and_states_whether_targets_were_met(tmp_path: Path) -> None:
+    path = canned().write(tmp_path)
+    assert path.name == "some-cpu-r-2-cores-2026-11-29.json"
+    assert [target["met"] for target in json.loads(path.read_text())["sections"][0]["targets"]] == [False, True, False]
+    assert Result.from_json(path.read_text()) == canned()
+
+
+def test_a_partial_run_does_not_replace_a_whole_one(tmp_path: Path) -> None:
+    assert canned().write(tmp_path) != canned().write(tmp_path, ["decode", "quick"])
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "sections": [{}]}'])
+def test_what_is_not_a_result_is_refused_by_name(text: str) -> None:
+    with pytest.raises(ValueError, match=r"some\.json: not a benchmark result"):
+        Result.from_json(text, "some.json")
+
+
+# --- sections on a tiny model
+
+
+def test_a_step_reads_all_weights_once_and_each_sequences_cache() -> None:
+    smollm2 = MODELS["smollm2-135m"]
+    assert step_mib(smollm2, 1, 0) == 134_515_008 * 4
+    assert step_mib(smollm2, 8, 100) == 134_515_008 * 4 + 8 * 100 * 23_040 * 2  # fp32: twice the bytes of bf16
+    llama = MODELS["llama-3-8b"]  # untied: one row of the input table instead of all of it
+    assert decode.step_bytes(llama, 2, 0, 2) == (8_030_261_248 - 128_256 * 4096 + 2 * 4096) * 2
+
+
+def step_mib(config: ModelConfig, batch: int, context: int) -> float:
+    return decode.step_bytes(config, batch, context, 4)
+
+
+def test_a_missing_peer_is_named_and_the_rest_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "find_spec", lambda name: None)
+    monkeypatch.setattr(decode, "bandwidth", lambda clock: lambda: 1e9)
+    section = decode.run(tiny_bench(peers=("transformers", "llama.cpp", "vllm")))
+    for name in ("transformers fp32: transformers", "llama.cpp bf16: xllamacpp", "vllm fp32: vllm"):
+        assert f"Missing: {name} is not installed." in section.notes
+    assert {(row["engine"], row["dtype"], row["batch"]) for row in section.rows} == {
+        ("this engine", dtype, batch) for dtype in ("fp32", "bf16") for batch in (1, 8)
+    }
+    not_measured = [target for target in section.targets if target.value is None]
+    assert len(not_measured) == 2  # against transformers, at either batch size
+    assert not any(target.met for target in not_measured)
+    assert_sound(section)
+
+
+def test_transformers_computes_with_our_weights_and_gives_the_same_tokens() -> None:
+    bench = tiny_bench()
+    theirs = peers.start("transformers", "fp32", bench)
+    assert isinstance(theirs, peers.Transformers)
+    parameters = dict(theirs.model.named_parameters())
+    for name, view in bench.model("fp32").views().items():
+        assert parameters[name].data_ptr() == view.data_ptr()
+    prompt = torch.tensor(bench.prompts(1, 12))
+    from reference_impl.model import Recompute
+
+    with torch.inference_mode():
+        torch.testing.assert_close(
+            theirs.model(prompt).logits[0], bench.model("fp32")(Recompute(prompt[0].tolist())), rtol=1e-4, atol=1e-4
+        )
+    assert theirs.step_seconds(bench.prompts(2, 5), 4) > 0
+
+
+def test_a_peer_that_does_not_start_is_missing_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise OSError("wrong file")
+
+    monkeypatch.setattr(peers, "Transformers", refuse)
+    with pytest.raises(peers.MissingPeerError, match=r"transformers does not start \(OSError: wrong file\)"):
+        peers.start("transformers", "fp32", tiny_bench())
+
+
+def test_our_decode_step_is_the_pause_between_tokens_without_the_prompt() -> None:
+    clock = FakeClock()
+    model = tiny_bench().model("fp32")
+
+    class Slow(Llama):
+        def forward(self, batch, rows=None):  # type: ignore[no-untyped-def]
+            clock.now += 100.0 if len(batch.tokens) > 2 else 0.5
+            return super().forward(batch, rows)
+
+    model.__class__ = Slow
+    assert peers.Ours(model, clock).step_seconds([[1, 2, 3], [4, 5, 6]], 5) == 0.5
+
+
+def test_passes_say_what_more_tokens_cost_and_leave_the_kernels_as_they_were() -> None:
+    from reference_impl import kernels
+
+    before = kernels.linear
+    section = passes.run(tiny_bench())
+    assert kernels.linear is before
+    assert [row["tokens"] for row in section.rows] == [1, 2, 4, 8, 16]
+    assert section.rows[0]["fp32_cost"] == section.rows[0]["plain_cost"] == section.rows[0]["bound_cost"] == 1.0
+    assert [target.limit for target in section.targets] == [1.4, 1.4]
+    assert_sound(section)
+
+
+def test_batching_takes_exactly_the_steps_that_paper_says() -> None:
+    section = batching.run(tiny_bench())
+    for row in section.rows:
+        assert row["steps"] == row["paper_steps"]
+        assert row["mean_finish_steps"] == pytest.approx(row["paper_mean_finish_steps"])
+    steps = {row["batching"]: row["steps"] for row in section.rows}
+    assert steps["continuous"] < steps["static"]
+    assert_sound(section)
+
+
+def test_prefix_sharing_computes_only_what_is_not_shared() -> None:
+    section = prefix.run(tiny_bench())
+    assert {row["sharing"]: row["computed"] for row in section.rows} == {"off": 96 + 16, "on": 16}
+    assert_sound(section)
+
+
+def test_blocks_waste_less_than_one_a_sequence_and_slots_much_more() -> None:
+    section = memory.run(tiny_bench())
+    waste = {row["cache"]: row["waste_per_sequence"] for row in section.rows}
+    assert 0 < waste["blocks of 16"] < 16
+    assert waste["blocks of 16"] < waste["blocks of 64"] < 64 < waste["contiguous slots"]
+    assert {row["token_bytes"] for row in section.rows} == {2 * 2 * 2 * 8 * 2}  # K and V, layers, KV heads, size, bf16
+    assert all(target.met for target in section.targets)
+    assert_sound(section)
+
+
+def assert_sound(section: Section) -> None:
+    """Every row has every column, every number is finite, and the report can print it."""
+    for row in section.rows:
+        assert row.keys() >= section.columns.keys()
+        assert all(math.isfinite(value) for value in row.values() if isinstance(value, float))
+    result = canned()
+    result.sections = [section]
+    assert section.title in report.text(result)
+    assert Result.from_json(result.to_json()) == result
+
+
+def test_the_plot_draws_what_was_measured(tmp_path: Path) -> None:
+    result = canned()
+    result.sections[0].rows[1]["milliseconds"] = 5.0
+    result.sections.append(batching.run(tiny_bench()))
+    assert plot.plot(result, tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").stat().st_size > 5000
+    result.sections = []
+    assert not plot.plot(result, tmp_path / "none.png")
+    assert not (tmp_path / "none.png").exists()
+
+
+# --- the GPU's part, on the CPU with a capture that records nothing
+
+
+def rerun(run):  # type: ignore[no-untyped-def]
+    """What stands in for a CUDA graph: computes again, into the same tensor."""
+    out = run().clone()
+    return (lambda: out.copy_(run())), out
+
+
+def test_the_correctness_check_finds_the_cpu_equal_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_correct, "_tests", lambda seconds: ("3 passed", True))
+    section, right = gpu_correct.run(1.0, "cpu", rerun)
+    assert right
+    assert {target.what: target.value for target in section.targets}["fp32: prefill, relative error"] == 0.0
+    assert_sound(section)
+
+
+def test_the_correctness_check_notices_a_graph_that_replays_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_correct, "_tests", lambda seconds: ("3 passed", True))
+
+    def stale(run):  # type: ignore[no-untyped-def]
+        return (lambda: None), run()
+
+    section, right = gpu_correct.run(1.0, "cpu", stale)
+    assert not right
+    missed = [target.what for target in section.targets if not target.met]
+    assert "fp32: decode by CUDA graph, relative error" in missed
+    assert "fp32: share of greedy tokens equal to the CPU's" in missed
+
+
+def test_a_nan_is_an_infinite_error() -> None:
+    assert gpu_correct.relative_error(torch.tensor([float("nan")]), torch.tensor([1.0])) == math.inf
+    assert gpu_correct.relative_error(torch.tensor([1.1]), torch.tensor([1.0])) == pytest.approx(0.1)
+
+
+def test_the_batch_table_of_a_gpu_stands_beside_the_papers() -> None:
+    clock = FakeClock()
+    subject = gpu.Subject(tiny_bench().model("fp32"), clock=lambda: clock.now, capture=rerun, repeats=1)
+    subject.seconds = lambda work: (work(), 0.5)[1]  # type: ignore[method-assign]
+    section = gpu.decode(subject, gpu.Ceilings(1e6, 1e6), None, (1, 8), 40)
+    first, second = section.rows
+    assert first["share"] == pytest.approx(decode.step_bytes(TINY, 1, 40, 4) / 0.5 / 1e6)
+    assert first["paper_milliseconds"] == pytest.approx((TINY.n_params + 40 * 2 * 2 * 2 * 8) * 4 / 1e6 * 1e3)
+    assert (first["tokens_per_second"], second["tokens_per_second"]) == (2.0, 16.0)
+    assert_sound(section)
+
+
+def test_prefill_work_leaves_out_the_tables_that_no_token_multiplies() -> None:
+    llama = MODELS["llama-3-8b"]
+    layers = 8_030_261_248 - 2 * 128_256 * 4096
+    attention = 4 * 32 * 32 * 128 * (2048 * 2049 // 2)
+    assert gpu.prefill_work(llama, 2048) == 2 * layers * 2048 + 2 * 128_256 * 4096 + attention
+
+
+def test_a_card_is_found_by_its_drivers_name() -> None:
+    names = {"NVIDIA H100 80GB HBM3": "H100 SXM", "NVIDIA H200": "H200", "NVIDIA A100-SXM4-80GB": "A100 80 GB"}
+    for name, expected in names.items():
+        found = gpu.data_sheet(name)
+        assert found is not None
+        assert found.name == expected
+    assert gpu.data_sheet("NVIDIA GeForce RTX 4090") is None
+
+
+def test_the_largest_model_that_fits_is_measured() -> None:
+    assert gpu.choose_model(80e9).name == "llama-3-8b"
+    assert gpu.choose_model(24e9).name == "llama-3.2-1b"
+    assert gpu.choose_model(6e9).name == "smollm2-135m"
+
+
+# --- the command
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "reference_impl.benchmarks", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_the_check_says_so_in_one_line() -> None:
+    done = command("--gpu")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "gpu-check: PyTorch finds no CUDA GPU here, so nothing was checked\n"
+
+
+def test_an_earlier_result_can_be_shown_and_another_file_is_refused(tmp_path: Path) -> None:
+    path = canned().write(tmp_path)
+    assert command("--show", str(path)).stdout == report.text(canned()) + "\n"
+    path.write_text("{}")
+    done = command("--show", str(path))
+    assert done.returncode == 2
+    assert str(path) in done.stderr
+    assert len(done.stderr.splitlines()) == 1
