@@ -78,13 +78,13 @@ class Runner:
         self._names.update(self._borrowed)
         return refused
 
-    def _exchange(self, text: str) -> tuple[str, bool]:
+    def _exchange(self, text: str) -> str:
         self._link.send({"type": "ask", "text": text})
         answer = self._link.receive()
         self._shown.write(answer["printed"])
         if answer["type"] == "failed":
             raise NoAnswerError(answer["words"])
-        return answer["text"], answer["type"] == "call"
+        return str(answer["text"])
 
     def _in_hidden(self) -> bool:
         """Whether a line between markers is being run."""

@@ -40,7 +40,7 @@ class Grader:
             self._link.send(message)
             while (answer := self._link.receive(deadline, learner.drain))["type"] == "ask":
                 got = ask(answer["text"])
-                kind = {"ok": "value", "call": "call"}.get(got.kind, "failed")
+                kind = "answer" if got.kind in ("ok", "call") else "failed"
                 self._link.send({"type": kind, "text": got.text, "words": got.words, "printed": got.printed})
             return answer
         except LinkError as error:

@@ -18,12 +18,16 @@ _objects: dict[int, tuple[Any, dict[str, Any]]] = {}  # number -> (object, what 
 _numbers: dict[int, int] = {}  # id of an object -> number
 _token = ""
 _shell: Any = None
+_first = 0  # numbers start here
 
 
-def install(token: str, shell: Any) -> None:
-    """Start to answer; `token` marks our questions among those of the learner's own `input()`."""
-    global _token, _shell
-    _token, _shell = token, shell
+def install(token: str, shell: Any, first: int = 0) -> None:
+    """Start to answer; `token` marks our questions among those of the learner's own `input()`.
+
+    `first` is larger in each new kernel, so that no number means two objects.
+    """
+    global _token, _shell, _first
+    _token, _shell, _first = token, shell, first
 
 
 def serve(text: str) -> str:
@@ -41,7 +45,7 @@ def serve(text: str) -> str:
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if request["op"] == "names":
         return {"names": {name: _named(_shell.user_ns[name]) for name in request["names"] if name in _shell.user_ns}}
-    target = _objects[request["ref"]][0]
+    target = _own(request["ref"])
     given = request.get("args", [])
     named = request.get("kwargs", {})
     args = [wire.decode(data, _resolve) for data in given]
@@ -93,7 +97,7 @@ def _refer(value: Any) -> list[Any]:
         return ["given", object.__getattribute__(value, "_number")]
     number = _numbers.get(id(value))
     if number is None:
-        number = len(_objects) + 1
+        number = _first + len(_objects)
         _numbers[id(value)] = number
         kind = type(value)
         about = {
@@ -112,8 +116,14 @@ def _refer(value: Any) -> list[Any]:
 def _resolve(data: list[Any]) -> Any:
     """What the other side's hook wrote: one of our own objects, or one that it gives us."""
     if data[0] == "ref":
-        return _objects[data[1]][0]
+        return _own(data[1])
     return _Given(*data[1:]) if data[2] else _given_function(*data[1:])
+
+
+def _own(number: int) -> Any:
+    if number not in _objects:
+        raise wire.WireError("an object that was lost when its kernel ended")
+    return _objects[number][0]
 
 
 class _Given:

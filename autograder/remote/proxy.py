@@ -16,7 +16,7 @@ from typing import Any
 
 from . import wire
 
-Exchange = Callable[[str], tuple[str, bool]]  # request -> answer, and whether that is a call back to us
+Exchange = Callable[[str], str]  # request -> answer, or a call of something that we gave
 _SHOWN = 80
 
 
@@ -80,14 +80,14 @@ class Kernel:
         text = wire.json.dumps(request)
         while True:
             try:
-                answer, is_call = self._exchange(text)
+                answer = self._exchange(text)
             except NoAnswerError as error:
                 raise NoAnswerError(f"{what}: {error}") from None
             try:
                 data = _dict(wire.parse(answer))
             except wire.WireError as error:
                 raise RemoteError(f"{what} gave back {error}") from None
-            if not is_call:
+            if "given" not in data:
                 break
             text = wire.json.dumps(self._serve(data))
         if "refused" in data:
