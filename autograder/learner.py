@@ -20,8 +20,8 @@ from jupyter_client.manager import KernelManager
 
 from .outputs import Outputs
 
-_MESSAGE = 48 * 2**20  # bytes of one message of the kernel
-_WAITING = 16  # messages that may wait to be read
+_MESSAGE = 24 * 2**20  # bytes of one message of the kernel
+_WAITING = 4  # messages that may wait to be read; further ones wait in the kernel
 _GRACE = 5.0  # seconds to obey an interrupt
 _PRINTED = 16_000  # bytes of what a call printed
 
