@@ -63,7 +63,7 @@ def test_a_solution_in_a_cell_that_is_not_marked_as_one_stops_the_release(tmp_pa
     ("line", "cell"),
     [
         ("    return np.rint(ratio).astype(np.int8), scales", "groupwise"),
-        ("rng = np.random.default_rng(20_260_304)", "groupwise-values"),
+        ("rng = random_inputs(20_260_304)", "groupwise-values"),
     ],
 )
 def test_a_bundle_that_holds_a_line_of_a_solution_or_hidden_test_is_found(tmp_path: Path, line: str, cell: str) -> None:

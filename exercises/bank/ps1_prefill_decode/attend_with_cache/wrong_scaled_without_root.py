@@ -1,0 +1,17 @@
+"""Scores divided by head_dim, not by its root
+
+Hint: In the example head_dim is 4, and the scores are divided by 2.
+Caught by: attend-by-hand, attend-equals-full-recomputation
+"""
+
+
+def attend_with_cache(q, k, v, cache):
+    K, V = np.concatenate([cache[0], k[:, None]], axis=1), np.concatenate([cache[1], v[:, None]], axis=1)
+    heads, head_dim = q.shape
+    group = heads // K.shape[0]
+    out = np.zeros_like(q)
+    for h in range(heads):
+        scores = K[h // group] @ q[h] / head_dim
+        weights = np.exp(scores - scores.max())
+        out[h] = weights / weights.sum() @ V[h // group]
+    return out, (K, V)

@@ -1,0 +1,15 @@
+"""A group size of 2.5 cut down to 2
+
+Hint: `int(float("2.5"))` hides a mistake in the input. What does `int("2.5")` do?
+Caught by: parse-refuses-bad-group-size
+"""
+
+
+def parse_quantization_input(text):
+    lines = text.rstrip().splitlines()
+    if len(lines) != 2:
+        raise ValueError("there must be two lines")
+    weights, size = [float(token) for token in lines[0].replace(",", " ").split()], int(float(lines[1]))
+    if not weights or size < 1 or not all(np.isfinite(w) for w in weights):
+        raise ValueError("bad number")
+    return weights, size

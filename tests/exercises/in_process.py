@@ -1,0 +1,54 @@
+"""Runs an assignment's test cells, hidden parts included, in this process with other answers in the learner's place.
+
+That is quick; the same on the way of a submission, in the sandbox, is `python -m autograder prove`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from autograder import source
+
+ROOT = Path(__file__).resolve().parents[2]
+COURSE = ROOT / "exercises"
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The source notebook of an assignment that has one."""
+
+    name: str
+    cells: source.Source
+
+    @property
+    def points(self) -> float:
+        return sum(cell.points for cell in self.cells.cells if cell.kind == "test")
+
+    def lost(self, answers: dict[str, str]) -> dict[str, str]:
+        """The test cells that fail with these answers in place of the reference's, and what they say."""
+        names: dict[str, Any] = {"__name__": "__main__"}
+        failed = {}
+        for cell in self.cells.cells:
+            text = answers.get(cell.name, cell.source)
+            try:
+                with contextlib.redirect_stdout(io.StringIO()):
+                    exec(compile(text, cell.name, "exec"), names)
+            except BaseException as error:
+                if cell.kind == "test":
+                    failed[cell.name] = f"{type(error).__name__}: {error}".removeprefix("CheckError: ")
+        return failed
+
+    def score(self, answers: dict[str, str]) -> float:
+        lost = self.lost(answers)
+        return sum(cell.points for cell in self.cells.cells if cell.kind == "test" and cell.name not in lost)
+
+
+@lru_cache
+def assignment(name: str) -> Assignment:
+    (path,) = (COURSE / "source" / name).glob("*.ipynb")
+    return Assignment(name, source.read(path))

@@ -1,0 +1,46 @@
+"""Every solution of the bank against the test cells as they stand: wrong ones lose points where their mistake is named.
+
+The same in the sandbox is `python -m autograder prove`; here the cells run in this process, with the seeds of a
+notebook and with another one.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from in_process import COURSE, assignment
+
+from autograder import bank, prove
+
+BANK = COURSE / "bank"
+KNOWN = sorted(path.name for path in BANK.iterdir() if path.is_dir())
+VARIANTS = [variant for name in KNOWN for variant in bank.read(BANK, name)]
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: f"{variant.assignment}-{variant.label}")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_solution_of_the_bank_earns_what_it_should(variant: bank.Variant, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = assignment(variant.assignment)
+    answers = bank.answers(variant, known.cells)
+    for seed in (None, "1"):
+        if seed:
+            monkeypatch.setenv("AUTOGRADER_SEED", seed)
+        lost = known.lost(answers)
+        score = sum(cell.points for cell in known.cells.cells if cell.kind == "test" and cell.name not in lost)
+        assert prove.judge(variant, score, known.points, lost) == "", f"seed {seed}"
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_each_function_has_at_least_eight_wrong_and_three_right_solutions(name: str) -> None:
+    functions = assignment(name).cells.learners_names
+    variants = [variant for variant in VARIANTS if variant.assignment == name]
+    for function, (kind, least) in itertools.product(functions, [("wrong", 8), ("right", 3)]):
+        count = sum(variant.function == function and variant.kind == kind for variant in variants)
+        assert count >= least, f"{function} has {count} {kind} solutions"
+    assert {variant.function for variant in variants if variant.function} <= functions
+
+
+def test_no_two_wrong_solutions_of_a_function_share_a_hint_or_a_misconception() -> None:
+    wrong = [(v.assignment, v.function, text) for v in VARIANTS if v.kind == "wrong" for text in (v.title, v.hint)]
+    assert len(set(wrong)) == len(wrong)
