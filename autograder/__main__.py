@@ -42,6 +42,18 @@ def main(argv: list[str] | None = None) -> int:
     command.set_defaults(run=_release)
 
     command = commands.add_parser(
+        "prove",
+        help="prove that the tests catch wrong solutions and pass right ones",
+        description="Grade the stub, the reference and every solution of exercises/bank on the way that a submission "
+        "goes. Exit status 0: each wrong one loses points at the test that names its mistake, each right one none.",
+    )
+    command.add_argument("assignment", nargs="?", help="all of them, if not named")
+    command.add_argument("--jobs", type=int, metavar="N", help="processes at once (default: one per core)")
+    command.add_argument("--seed", type=int, metavar="S", help="repeat a run: the seed that it printed")
+    command.add_argument("--messages", action="store_true", help="show what learners read for each wrong solution")
+    command.set_defaults(run=_prove)
+
+    command = commands.add_parser(
         "check",
         help="run a notebook's own tests, as a learner would",
         description="Run all cells of your notebook from a fresh start and say which of its tests fail. Exit status 0: "
@@ -90,6 +102,13 @@ def _release(arguments: argparse.Namespace) -> int:
     prove(Course(COURSE), arguments.assignment, destination)
     print(f"released to {destination}: the stub scores 0, the solution the maximum")
     return 0
+
+
+def _prove(arguments: argparse.Namespace) -> int:
+    from .prove import main
+
+    names = [arguments.assignment] if arguments.assignment else []
+    return main(Course(COURSE), names, arguments.jobs, arguments.seed, arguments.messages)
 
 
 def _check(arguments: argparse.Namespace) -> int:
