@@ -1,0 +1,32 @@
+"""The caller's prompt grows: it is changed in place.
+
+Hint: `text = prompt` does not copy a list. Look at the prompt after the call.
+Caught by: loop-length
+"""
+
+import numpy as np
+
+
+def speculative_generate(target, draft, prompt, k, n_tokens, rng):
+    def pick(probabilities, v):
+        running = np.cumsum(probabilities)
+        index = np.searchsorted(running, v * running[-1], side="right")
+        return int(min(index, np.flatnonzero(probabilities)[-1]))
+
+    text, passes, start = prompt, 0, len(prompt)
+    while len(text) < start + n_tokens:
+        guesses, qs = [], []
+        for _ in range(k):
+            qs.append(draft(text + guesses)[-1])
+            guesses.append(pick(qs[-1], rng.random()))
+        ps = target(text + guesses)[len(text) - 1 :]
+        passes += 1
+        accepted = True
+        for i in range(k):
+            accepted, token = accept_or_resample(ps[i], qs[i], guesses[i], rng.random(), rng.random())
+            text.append(token)
+            if not accepted:
+                break
+        if accepted:
+            text.append(pick(ps[k], rng.random()))
+    return text[start : start + n_tokens], passes

@@ -1,0 +1,32 @@
+"""One u is drawn for a round and used for all of its guesses.
+
+Hint: If the first guess is kept because u is small, the second one is too. Each guess needs a number of its own.
+Caught by: loop-is-exact
+"""
+
+import numpy as np
+
+
+def speculative_generate(target, draft, prompt, k, n_tokens, rng):
+    def pick(probabilities, v):
+        running = np.cumsum(probabilities)
+        index = np.searchsorted(running, v * running[-1], side="right")
+        return int(min(index, np.flatnonzero(probabilities)[-1]))
+
+    text, passes = list(prompt), 0
+    while len(text) < len(prompt) + n_tokens:
+        guesses, qs = [], []
+        for _ in range(k):
+            qs.append(draft(text + guesses)[-1])
+            guesses.append(pick(qs[-1], rng.random()))
+        ps = target(text + guesses)[len(text) - 1 :]
+        passes += 1
+        accepted, u = True, rng.random()
+        for i in range(k):
+            accepted, token = accept_or_resample(ps[i], qs[i], guesses[i], u, rng.random())
+            text.append(token)
+            if not accepted:
+                break
+        if accepted:
+            text.append(pick(ps[k], rng.random()))
+    return text[len(prompt) :][:n_tokens], passes

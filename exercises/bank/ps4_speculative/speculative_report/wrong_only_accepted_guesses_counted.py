@@ -1,0 +1,23 @@
+"""Only accepted guesses are counted, not the target's own token.
+
+Hint: `draft: a | target: b c` adds the token b: +1, not +0.
+Caught by: report-rounds
+"""
+
+
+def speculative_report(text):
+    lines, total = [], 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            draft, target = parse_round(line)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+        tokens = accept_greedy(draft, target)
+        total += len(tokens) - 1
+        lines.append(f"round {len(lines) + 1}: +{len(tokens) - 1} {' '.join(tokens)}")
+    if not lines:
+        raise ValueError("there is no round")
+    lines.append(f"{total} tokens in {len(lines)} target passes ({total / len(lines):.2f} per pass)")
+    return "\n".join(lines)
