@@ -80,8 +80,7 @@ class Feedback(Exporter):
         for part in parts:
             if part.name in waiting:
                 part.score = None
-        repairs = nb.metadata.get("autograder", {}).get("repairs", [])
-        return page(about, parts, [str(repair) for repair in repairs]), resources
+        return page(about, parts), resources
 
     def _course(self) -> CourseDirectory:
         owner: Any = self
@@ -92,7 +91,7 @@ class Feedback(Exporter):
         return CourseDirectory(config=self.config)
 
 
-def page(about: dict[str, Any], parts: list[Part], repairs: list[str]) -> str:
+def page(about: dict[str, Any], parts: list[Part]) -> str:
     """The HTML text. `about` holds assignment, notebook, student, score, max_score and late_penalty."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
@@ -104,7 +103,6 @@ def page(about: dict[str, Any], parts: list[Part], repairs: list[str]) -> str:
         about=about,
         parts=parts,
         graded=[part for part in parts if part.kind in ("test", "manual")],
-        repairs=repairs,
         css=Markup(css),
         policy=f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
     )
