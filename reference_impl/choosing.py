@@ -19,9 +19,16 @@ def choose_tokens(logits: Tensor, params: Sequence[SamplingParams], uniforms: Se
 
     `uniforms` are numbers in [0, 1), of which a greedy row uses none. Raises ValueError as `sampling` does.
     """
+    return [token for token, _ in choose_with_probs(logits, params, uniforms)]
+
+
+def choose_with_probs(
+    logits: Tensor, params: Sequence[SamplingParams], uniforms: Sequence[float]
+) -> list[tuple[int, Tensor | None]]:
+    """As `choose_tokens`, with the distribution [vocabulary] that each token was drawn from; None for a greedy row."""
     if not params:
         return []
-    chosen: list[int] = logits.argmax(dim=-1).tolist()
+    chosen: list[tuple[int, Tensor | None]] = [(token, None) for token in logits.argmax(dim=-1).tolist()]
     alike: dict[tuple[float, int, float], list[int]] = {}
     for row, wanted in enumerate(params):
         if not wanted.greedy:
@@ -29,8 +36,8 @@ def choose_tokens(logits: Tensor, params: Sequence[SamplingParams], uniforms: Se
     for rows in alike.values():
         probs = processed_probs(logits[rows], params[rows[0]])
         numbers = torch.tensor([uniforms[row] for row in rows], dtype=torch.float64, device=probs.device)
-        for row, token in zip(rows, sample(probs, numbers).tolist(), strict=True):
-            chosen[row] = token
+        for row, token, drawn_from in zip(rows, sample(probs, numbers).tolist(), probs, strict=True):
+            chosen[row] = token, drawn_from
     return chosen
 
 

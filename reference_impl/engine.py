@@ -17,16 +17,19 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
-from reference_impl.choosing import choose_tokens, rows_without_a_choice
+from reference_impl.choosing import rows_without_a_choice
 from reference_impl.engine_config import EngineConfig
 from reference_impl.metrics import Clock
 from reference_impl.request import Completion, FinishReason, Output, Request, RequestState, TextStream
 from reference_impl.scheduler import Chunk, Scheduler, Step
+from reference_impl.speculative.exact import Round
+from reference_impl.speculative.rounds import choose_rounds
 
 if TYPE_CHECKING:
     from reference_impl.cache import ForwardBatch, KVCache
     from reference_impl.model import Llama
     from reference_impl.offload import Offloader
+    from reference_impl.speculative.speculator import Speculator
 
 Model = Callable[["ForwardBatch", Tensor], Tensor]  # (batch, rows) -> logits [n_rows, vocabulary]
 
@@ -68,7 +71,8 @@ class Engine:
     """Serves requests with one model and one cache.
 
     `model(batch, rows)` gives logits for those rows. `max_context` is the most tokens that the model can attend to.
-    Without a `tokenizer` outputs have no text. `swap` holds preempted requests if the configuration says so.
+    Without a `tokenizer` outputs have no text. `swap` holds preempted requests if the configuration says so. With a
+    `speculator` a pass may bring a request several tokens (ValueError if its vocabulary is another).
     """
 
     def __init__(
@@ -81,14 +85,18 @@ class Engine:
         vocab_size: int | None = None,
         tokenizer: Detokenizer | None = None,
         swap: Offloader | None = None,
+        speculator: Speculator | None = None,
         clock: Clock = time.perf_counter,
     ) -> None:
+        if speculator is not None:
+            speculator.require_vocabulary(vocab_size)
         self.model = model
         self.cache = cache
         self.config = config
         self.max_context = max_context
         self.vocab_size = vocab_size
         self.tokenizer = tokenizer
+        self.speculator = speculator
         self.clock = clock
         self.scheduler = Scheduler(cache, config, swap)
         self.stats = EngineStats()
@@ -103,6 +111,7 @@ class Engine:
         config: EngineConfig | None = None,
         tokenizer: Detokenizer | None = None,
         clock: Clock = time.perf_counter,
+        speculator: Speculator | None = None,
     ) -> Engine:
         """An engine with a cache of its own, in the model's dtype and on its device."""
         from reference_impl.offload import Offloader
@@ -122,6 +131,7 @@ class Engine:
             vocab_size=shape.vocab_size,
             tokenizer=tokenizer,
             swap=swap,
+            speculator=speculator,
             clock=clock,
         )
 
@@ -191,6 +201,8 @@ class Engine:
 
         StepError if it failed; then it is as if it had not been tried, except that requests may have been preempted.
         """
+        if self.speculator is not None:
+            self._draft(self.speculator)
         step = self.scheduler.schedule()
         outputs = self._forward(step) if step is not None else {}
         for state in self.scheduler.released():
@@ -220,13 +232,22 @@ class Engine:
                 pieces.setdefault(output.request_id, []).append(output)
         return {request_id: Completion.of(outputs) for request_id, outputs in pieces.items()}
 
+    def _draft(self, speculator: Speculator) -> None:
+        """Drafts for whom has none; also for who was preempted, since drafts are to depend on the request alone."""
+        orders = speculator.due([*self.scheduler.running, *self.scheduler.waiting])
+        try:
+            speculator.draft(orders)
+        except Exception as error:
+            cause = f"the draft failed: {type(error).__name__}: {error}"
+            raise StepError([state.id for state, _ in orders], cause) from error
+
     @torch.inference_mode()
     def _forward(self, step: Step) -> dict[Hashable, Output]:
         self.stats.n_preemptions += len(step.preempted)
         asked = [chunk for chunk in step.chunks if chunk.n_rows]
         try:
             logits = self.model(step.batch, _rows(step))
-            tokens = self._choose(logits, asked)
+            rounds = self._choose(logits, asked)
             now = self.clock()  # after the tokens came to the host, so a GPU has finished the step
         except BaseException as error:
             self.scheduler.abort(step)
@@ -237,19 +258,20 @@ class Engine:
         self._count(step)
         outputs = {}
         row = 0
-        for chunk in asked:
+        for chunk, outcome in zip(asked, rounds, strict=True):
             rows = slice(row, row := row + chunk.n_rows)
             kept = logits[rows] if self.config.keep_logits else None
-            outputs[chunk.state.id] = self._deliver(chunk.state, tokens[rows], now, kept)
+            outputs[chunk.state.id] = self._deliver(chunk, outcome, now, kept)
         return outputs
 
-    def _choose(self, logits: Tensor, asked: list[Chunk]) -> list[int]:
-        states = [chunk.state for chunk in asked for _ in range(chunk.n_rows)]
+    def _choose(self, logits: Tensor, asked: list[Chunk]) -> list[Round]:
         broken = rows_without_a_choice(logits)
         if broken:
-            raise StepError([states[row].id for row in broken], "the model gave logits that are not finite")
-        uniforms = [chunk.state.uniform(chunk.state.n_output + i) for chunk in asked for i in range(chunk.n_rows)]
-        return choose_tokens(logits, [state.request.sampling for state in states], uniforms)
+            ids = [chunk.state.id for chunk in asked for _ in range(chunk.n_rows)]
+            raise StepError(
+                list(dict.fromkeys(ids[row] for row in broken)), "the model gave logits that are not finite"
+            )
+        return choose_rounds(logits, asked)
 
     def _count(self, step: Step) -> None:
         stats = self.stats
@@ -257,11 +279,13 @@ class Engine:
         stats.n_shared_tokens += sum(state.n_shared for state in step.fresh if not state.n_preemptions)
         for chunk in step.chunks:
             if chunk.n_rows == len(chunk.tokens) and chunk.state.n_output:
-                stats.n_decode_tokens += 1
+                stats.n_decode_tokens += len(chunk.tokens)
             else:
                 stats.n_prefill_tokens += len(chunk.tokens)
 
-    def _deliver(self, state: RequestState, tokens: list[int], now: float, logits: Tensor | None) -> Output:
+    def _deliver(self, chunk: Chunk, outcome: Round, now: float, logits: Tensor | None) -> Output:
+        state, tokens = chunk.state, outcome.tokens
+        continues = state.n_output > 0
         text = ""
         n_taken = 0
         while n_taken < len(tokens) and state.finish is None:
@@ -271,8 +295,12 @@ class Engine:
                 state.finish, state.reason = FinishReason.ERROR, f"{type(error).__name__}: {error}"
             n_taken += 1
         state.timeline.add(now, n_taken, visible=bool(text) if state.stream is not None else True)
+        if self.speculator is not None and continues:
+            self.speculator.settle(state, outcome, chunk.n_rows, n_taken)
         if state.finish is not None:
             self.scheduler.retire(state)
+        elif chunk.n_rows > 1:  # what was refused leaves the cache; the newest token is not in it yet
+            self.cache.truncate(state.id, len(state.tokens) - 1)
         return Output(state.id, tuple(tokens[:n_taken]), text, logits=None if logits is None else logits[:n_taken])
 
     def _end(self, state: RequestState, finish: FinishReason, reason: str) -> Output:
@@ -283,6 +311,8 @@ class Engine:
     def _close(self, state: RequestState, output: Output) -> Output:
         assert state.finish is not None
         self._states.pop(state.id, None)
+        if self.speculator is not None:
+            self.speculator.forget(state)
         state.timeline.close(self.clock(), completed=state.finish in (FinishReason.STOP, FinishReason.LENGTH))
         return Output(
             state.id, output.tokens, output.text, state.finish, state.reason, state.timeline, logits=output.logits

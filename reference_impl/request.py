@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from reference_impl.metrics import Timeline
 from reference_impl.sampling import SamplingParams
+from reference_impl.speculative.drafts import Drafting
 from reference_impl.stopping import StopFinder
 
 if TYPE_CHECKING:
@@ -133,8 +134,10 @@ class RequestState:
         self.n_shared = 0  # prompt tokens that were found in the cache when it was first admitted
         self.finish: FinishReason | None = None
         self.reason = ""
-        self._random = random.Random(seed)
-        self._uniforms: list[float] = []
+        self.drafting = Drafting()
+        self._seed = seed
+        self._random: dict[str, random.Random] = {}
+        self._uniforms: dict[str, list[float]] = {}
 
     @property
     def output(self) -> list[int]:
@@ -144,13 +147,17 @@ class RequestState:
     def n_output(self) -> int:
         return len(self.tokens) - len(self.request.prompt)
 
-    def uniform(self, place: int) -> float:
+    def uniform(self, place: int, use: str = "choice") -> float:
         """The random number in [0, 1) that chooses output token `place`: always the same one, however often a step is
-        tried.
+        tried. Each other `use` has independent numbers of its own.
         """
-        while len(self._uniforms) <= place:
-            self._uniforms.append(self._random.random())
-        return self._uniforms[place]
+        if use not in self._random:
+            self._random[use] = random.Random(self._seed if use == "choice" else f"{use} {self._seed}")
+            self._uniforms[use] = []
+        drawn = self._uniforms[use]
+        while len(drawn) <= place:
+            drawn.append(self._random[use].random())
+        return drawn[place]
 
     def accept(self, token: int) -> str:
         """Takes one generated token; returns the text that may be shown now. Sets `finish` if the answer ends here."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from reference_impl.engine_config import EngineConfig
 from reference_impl.request import RequestState
+from reference_impl.speculative.rounds import with_drafts
 
 if TYPE_CHECKING:
     from reference_impl.cache import ForwardBatch, KVCache
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 class Chunk:
     """The next tokens of one request.
 
-    `n_rows` of its last rows need logits: 0 inside a prompt, 1 where a token is to be chosen.
+    `n_rows` of its last rows need logits: 0 inside a prompt, 1 where a token is to be chosen, one more for each drafted
+    token at its end.
     """
 
     state: RequestState
@@ -101,6 +103,7 @@ class Scheduler:
                     budget -= len(chunks[-1].tokens)
         if not chunks:
             return None
+        chunks = with_drafts(chunks, self.cache, self.config.token_budget)
         try:
             batch = self.cache.extend([(chunk.state.id, chunk.tokens) for chunk in chunks])
         except BaseException:

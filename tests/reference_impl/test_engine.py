@@ -365,7 +365,7 @@ def test_a_step_that_fails_after_numbers_were_drawn_uses_the_same_numbers_again(
         raise ArithmeticError("out of paper")
 
     with monkeypatch.context() as patched:
-        patched.setattr("reference_impl.engine.choose_tokens", broken)
+        patched.setattr("reference_impl.engine.choose_rounds", broken)
         with pytest.raises(StepError, match="out of paper"):
             engine.step()
     while not engine.idle:

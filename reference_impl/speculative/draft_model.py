@@ -1,0 +1,157 @@
+"""A small model as the draft, with a KV cache of its own.
+
+The one idea: before it drafts, the model brings its cache to the request's tokens, by one rule for every case. What
+its cache has in common with them stays, what differs is cut off (drafts that the target refused), what is missing is
+computed: the prompt at first, one token after a refusal, two after a full accept, since the last drafted token was
+never fed back and the target added one of its own. All requests that want drafts share the draft's passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from reference_impl.choosing import choose_with_probs
+from reference_impl.speculative.drafts import Draft, Wanted
+
+if TYPE_CHECKING:
+    from reference_impl.cache import ForwardBatch, KVCache
+    from reference_impl.model import Llama
+
+Model = Callable[["ForwardBatch", Tensor], Tensor]  # (batch, rows) -> logits [n_rows, vocabulary]
+Chunk = tuple[Hashable, list[int]]
+
+
+class ModelDraft:
+    """A `DraftSource` that draws from a model, with each request's own temperature, top-k and top-p.
+
+    `cache` must have room for one request at least; where it cannot hold all, requests take turns and are recomputed.
+    Nothing is drafted beyond `max_context`, and at most `token_budget` tokens go into a pass.
+    """
+
+    def __init__(
+        self, model: Model, cache: KVCache, vocab_size: int, max_context: int, token_budget: int = 512
+    ) -> None:
+        if token_budget < 1:
+            raise ValueError(f"token_budget must be at least 1, got {token_budget}")
+        self.model = model
+        self.cache = cache
+        self.vocab_size = vocab_size
+        self.max_context = min(max_context, cache.capacity)
+        self.token_budget = token_budget
+        self._held: dict[Hashable, list[int]] = {}  # the tokens in the cache
+        self._certain: dict[Hashable, int] = {}  # so many of them are the request's own, not drafts
+
+    @classmethod
+    def for_llama(cls, model: Llama, n_blocks: int = 1024, block_size: int = 16, token_budget: int = 512) -> ModelDraft:
+        """A draft with a paged cache, in the model's dtype and on its device."""
+        from reference_impl.paged import PagedCache
+
+        cache = PagedCache(model.config, n_blocks, block_size, model.embed.dtype, model.embed.device)
+        return cls(model, cache, model.config.vocab_size, model.config.max_context, token_budget)
+
+    def forget(self, request_id: Hashable) -> None:
+        if self._held.pop(request_id, None) is not None:
+            del self._certain[request_id]
+            self.cache.free(request_id)
+
+    @torch.inference_mode()
+    def propose(self, wanted: Sequence[Wanted]) -> list[list[Draft]]:
+        drafts: list[list[Draft]] = [[] for _ in wanted]
+        self._in_turns([(order, out) for order, out in zip(wanted, drafts, strict=True) if self._most(order) > 0])
+        return drafts
+
+    def held(self, request_id: Hashable) -> int:
+        """Tokens of a request in the draft's cache; 0 if it has none."""
+        return len(self._held.get(request_id, ()))
+
+    def _most(self, order: Wanted) -> int:
+        """Drafts that the context leaves room for: the last one is never fed to the model."""
+        return min(order.n, self.max_context - len(order.tokens) + 1)
+
+    def _in_turns(self, orders: list[tuple[Wanted, list[Draft]]]) -> None:
+        """All at once if the cache holds them, else without the requests that want nothing now, else half by half."""
+        if not orders:
+            return
+        if not self._make_room([order for order, _ in orders]):
+            for request_id in self._held.keys() - {order.id for order, _ in orders}:
+                self.forget(request_id)
+            if not self._make_room([order for order, _ in orders]):
+                if len(orders) > 1:
+                    self._in_turns(orders[: len(orders) // 2])
+                    self._in_turns(orders[len(orders) // 2 :])
+                return
+        self._catch_up([order for order, _ in orders])
+        chunks = [(order.id, list(order.tokens[self.held(order.id) :])) for order, _ in orders]
+        for i in range(max(self._most(order) for order, _ in orders)):
+            asking = [(order, out) for order, out in orders if self._most(order) > i]
+            if i:
+                chunks = [(order.id, [out[-1].token]) for order, out in asking]
+            chosen = choose_with_probs(
+                self._pass(chunks),
+                [order.sampling for order, _ in asking],
+                [0.0 if order.sampling.greedy else order.uniform(i) for order, _ in asking],
+            )
+            for (order, out), (token, probs) in zip(asking, chosen, strict=True):
+                self._certain[order.id] = len(order.tokens)
+                out.append(Draft(token, probs))
+
+    def _make_room(self, orders: list[Wanted]) -> bool:
+        """Cuts off refused drafts, admits new requests; is there room for all that these orders need?"""
+        for order in orders:
+            if order.id not in self._held:
+                try:
+                    n_shared = self.cache.add(order.id, order.tokens)
+                except MemoryError:
+                    return False
+                self._held[order.id] = list(order.tokens[:n_shared])
+            else:
+                self._cut_back(order)
+            self._certain[order.id] = self.held(order.id)
+        return self.cache.can_extend(
+            [(order.id, len(order.tokens) - self.held(order.id) + self._most(order) - 1) for order in orders]
+        )
+
+    def _cut_back(self, order: Wanted) -> None:
+        held, tokens = self._held[order.id], order.tokens
+        same = self._certain[order.id]
+        while same < min(len(held), len(tokens) - 1) and held[same] == tokens[same]:
+            same += 1
+        same = min(same, len(tokens) - 1)  # the last token is computed, for its logits are wanted
+        if same < len(held):
+            self.cache.truncate(order.id, same)
+            del held[same:]
+
+    def _catch_up(self, orders: list[Wanted]) -> None:
+        """Computes what is missing, until one pass within the budget is left."""
+        while True:
+            missing = [(order.id, list(order.tokens[self.held(order.id) :])) for order in orders]
+            surplus = sum(len(new) for _, new in missing) - max(self.token_budget, len(orders))
+            chunks: list[Chunk] = []
+            left = self.token_budget
+            for request_id, new in missing:
+                n = min(len(new) - 1, surplus, left)
+                if n > 0:
+                    chunks.append((request_id, new[:n]))
+                    surplus, left = surplus - n, left - n
+            if not chunks:
+                return
+            self._pass(chunks)
+            for request_id, new in chunks:
+                self._certain[request_id] += len(new)
+
+    def _pass(self, chunks: list[Chunk]) -> Tensor:
+        """Logits after the last token of each chunk."""
+        batch = self.cache.extend(chunks)
+        try:
+            logits = self.model(batch, batch.last_rows)
+        except BaseException:
+            self.cache.abort(batch)
+            raise
+        self.cache.commit(batch)
+        for request_id, new in chunks:
+            self._held[request_id] += new
+        return logits

@@ -1,0 +1,80 @@
+"""Where drafts come from and what becomes of them: the small protocol between a draft source and the engine.
+
+The one idea: a draft is a promise about places. A source drafts the next tokens of a request once; the request keeps
+them until the target has judged them, however many passes that takes and whatever happens in between (a small token
+budget, a full cache, preemption). So which places have a draft depends on the request alone, never on its company.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from reference_impl.sampling import SamplingParams
+    from reference_impl.speculative.exact import Round
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """One drafted token, and the distribution q [vocabulary] that it was drawn from; None is one-hot."""
+
+    token: int
+    probs: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An order for drafts. Of one `id` the tokens only ever grow from order to order, until `forget`."""
+
+    id: Hashable
+    tokens: Sequence[int]  # prompt and answer so far
+    n: int  # drafted tokens wanted, at least 1; fewer may come
+    sampling: SamplingParams  # a model draws its drafts as the target would
+    uniform: Callable[[int], float]  # the random number that draws the i-th of them
+
+
+class DraftSource(Protocol):
+    """Guesses the next tokens. The guesses depend on the order alone, not on what else is ordered with it."""
+
+    vocab_size: int | None  # None: it can only repeat tokens it was shown
+
+    def propose(self, wanted: Sequence[Wanted]) -> list[list[Draft]]:
+        """Drafts for each order, possibly none. If it raises, it may be asked again."""
+
+    def forget(self, request_id: Hashable) -> None:
+        """The request has ended. No error if it was never seen."""
+
+
+@dataclass
+class Drafting:
+    """What one request has of drafts, and how well they did."""
+
+    pending: list[Draft] = field(default_factory=list)  # for the places after its tokens, not judged yet
+    n_passed: int = 0  # drafts of the same round that were accepted in earlier passes
+    made_at: int = -1  # tokens that the request had when it was last drafted for
+    judged: float = 0.0  # drafts so far, those of older rounds counting less
+    accepted: float = 0.0
+
+    def due(self, n_tokens: int) -> bool:
+        """Is a request of so many tokens to be drafted for?"""
+        return not self.pending and self.made_at != n_tokens
+
+    def start(self, drafts: list[Draft], n_tokens: int, memory: float) -> None:
+        """A new round; what was measured before it counts `memory` times as much."""
+        self.pending, self.n_passed, self.made_at = drafts, 0, n_tokens
+        self.judged *= memory
+        self.accepted *= memory
+
+    def settle(self, outcome: Round, n_judged: int) -> None:
+        """Takes in what a pass said. Only a round whose every token was an accepted draft goes on."""
+        if len(outcome.tokens) == outcome.n_accepted:
+            self.pending = self.pending[outcome.n_accepted :]
+            self.n_passed += outcome.n_accepted
+        else:
+            self.pending = []
+        self.judged += n_judged
+        self.accepted += outcome.n_accepted
