@@ -244,7 +244,9 @@ def arguments(
             command += ["--ro-bind", f"{folder}/empty", str(path)]
     space = ["--size", str(job.limits.scratch), "--tmpfs"]
     command += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", *space, "/dev/shm", "--remount-ro", "/dev"]
-    command += [*space, inside.SCRATCH, "--symlink", f"{inside.SCRATCH}/tmp", "/tmp"]
+    command += [*space, inside.SCRATCH]
+    if "/tmp" not in above:  # else it holds the environment and stays read-only; TMPDIR says where to write
+        command += ["--symlink", f"{inside.SCRATCH}/tmp", "/tmp"]
     command += ["--ro-bind", f"{folder}/files", FILES]
     for name in ("passwd", "group", "hosts", "nsswitch.conf"):
         command += ["--ro-bind", f"{folder}/etc/{name}", f"/etc/{name}"]

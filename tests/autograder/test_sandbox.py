@@ -46,6 +46,20 @@ def test_a_program_works_in_a_copy_of_its_files_without_notebooks_or_links(tmp_p
     assert (tmp_path / "data" / "numbers.txt").read_text() == "1 2 3"
 
 
+def test_it_works_where_the_environment_itself_lies_below_tmp(monkeypatch: pytest.MonkeyPatch) -> None:
+    python = interpreter.this_python()
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        (Path(folder) / "package.txt").write_text("1 2 3")
+        below = replace(python, folders=[*python.folders, Path(folder)])
+        monkeypatch.setattr(sandbox, "this_python", lambda *hide: below)
+        file = f"{folder}/package.txt"
+        code = f"import tempfile; tempfile.TemporaryFile(); print(open({file!r}).read()); open('/tmp/mine', 'w')"
+        said, reason, words = run(code)
+        assert (said, reason) == ("1 2 3\n", "it ended by itself, with exit status 1")
+        assert words.strip().endswith("OSError: [Errno 30] Read-only file system: '/tmp/mine'")
+
+
 def test_too_large_inputs_are_refused_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(bytes(2 * 10**6))
     with pytest.raises(SandboxError, match="larger than 1 MiB"):
