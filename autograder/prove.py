@@ -207,6 +207,8 @@ def main(course: Course, assignments: Sequence[str], jobs: int | None, seed: int
     from . import warm
 
     known = list(assignments) or course.assignments()
+    for name in known:
+        course.source(name)  # an unknown one is told before the work begins
     seed = secrets.randbelow(2**32) if seed is None else seed
     count = 0
 
