@@ -3,7 +3,7 @@
 This loop is all that an engine does for a single user; `engine` does the same for many at once. `main` is
 `python -m reference_impl generate`, which streams the text to standard output. `--ranks N` splits the model over N
 processes, or N GPUs, of this machine (`parallel`); under `torchrun --nproc-per-node N -m reference_impl generate ...`
-each process that it starts is one rank.
+each process that it starts is one rank. `--draft` lets drafts run ahead of the model (`speculative.answer`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,12 @@ def generate(
 
     ValueError if there is no prompt, or if prompt and answer together exceed the model's context.
     """
+    require_room(model, prompt, max_tokens)
+    return _generate(model, prompt, params, max_tokens, eos_ids)
+
+
+def require_room(model: Llama, prompt: Sequence[int], max_tokens: int) -> None:
+    """ValueError if there is no prompt, or if prompt and answer together exceed the model's context."""
     longest = model.config.max_context
     if not prompt:
         raise ValueError("the prompt has no tokens: there is nothing to continue")
@@ -40,7 +46,6 @@ def generate(
         raise ValueError(
             f"{len(prompt)} prompt tokens and {max_tokens} new ones exceed {model.config.name}'s context of {longest}"
         )
-    return _generate(model, prompt, params, max_tokens, eos_ids)
 
 
 @torch.inference_mode()
@@ -88,11 +93,15 @@ def main(arguments: list[str]) -> None:
         "--chat", action="store_true", help="answer the prompt (default for a model with a chat template)"
     )
     kind.add_argument("--raw", action="store_true", help="continue the prompt as it stands")
+    parser.add_argument("--draft", metavar="ngram|MODEL", help="drafts tokens by look-up or with a smaller model")
+    parser.add_argument("--draft-tokens", type=cli.whole_number, default=4, help="drafted tokens a round (4)")
     parser.add_argument("--ranks", type=cli.whole_number, help="split the model over so many processes or GPUs")
     options = parser.parse_args(arguments)
 
     params = SamplingParams(options.temperature, options.top_k, options.top_p, options.seed)
     device = usable_device(options.device)
+    if options.draft is not None and (options.ranks is not None or dist.is_torchelastic_launched()):
+        raise ValueError("--draft works in one process only, not with --ranks")
     if options.ranks is None and not dist.is_torchelastic_launched():
         _answer(device, options, params)
     else:
@@ -111,11 +120,23 @@ def _answer(device: torch.device, options: argparse.Namespace, params: SamplingP
         prompt = tokenizer.apply_chat_template([{"role": "user", "content": options.prompt}])
     else:
         prompt = tokenizer.encode(options.prompt)
-    tokens = generate(model, prompt, params, options.max_tokens, tokenizer.eos_ids)
+    if options.draft is not None:
+        from reference_impl.speculative import answer
+
+        speculator = answer.speculator(
+            options.draft, options.draft_tokens, model, tokenizer, options.max_tokens + len(prompt)
+        )
+        tokens = answer.generate_with_drafts(model, prompt, params, options.max_tokens, speculator, tokenizer.eos_ids)
+    else:
+        speculator = None
+        tokens = generate(model, prompt, params, options.max_tokens, tokenizer.eos_ids)
     for piece in stream_text(tokenizer, tokens):
         sys.stdout.write(piece)
         sys.stdout.flush()
     sys.stdout.write("\n")
+    if speculator is not None:
+        sys.stdout.flush()
+        print(answer.summary(speculator.stats), file=sys.stderr)
 
 
 def usable_device(name: str) -> torch.device:

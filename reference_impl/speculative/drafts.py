@@ -40,7 +40,9 @@ class Wanted:
 class DraftSource(Protocol):
     """Guesses the next tokens. The guesses depend on the order alone, not on what else is ordered with it."""
 
-    vocab_size: int | None  # None: it can only repeat tokens it was shown
+    @property
+    def vocab_size(self) -> int | None:
+        """Its vocabulary; None if it can only repeat tokens that it was shown."""
 
     def propose(self, wanted: Sequence[Wanted]) -> list[list[Draft]]:
         """Drafts for each order, possibly none. If it raises, it may be asked again."""

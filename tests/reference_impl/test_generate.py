@@ -142,7 +142,7 @@ def test_a_process_that_torchrun_has_started_is_one_rank(
     assert run(capsys, *options, "--ranks", "2")[2] == "generate: --ranks 2: torchrun has started the ranks already\n"
 
 
-@pytest.mark.parametrize("options", [["--draft", "x"], ["--chat", "--raw"], ["--max-tokens", "0"]])
+@pytest.mark.parametrize("options", [["--drafts", "x"], ["--chat", "--raw"], ["--max-tokens", "0"]])
 def test_options_that_do_not_exist_or_exclude_each_other_are_refused(
     capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:
