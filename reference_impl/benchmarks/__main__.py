@@ -69,10 +69,12 @@ def _cpu(options: argparse.Namespace) -> int:
         bench.peers = ("transformers",)  # the others read files that only the default model has
     bench.say("loading the model")
     result.settings["model"] = bench.config.name
+    folder = options.output or RESULTS
+    parts = [*(options.only or ()), *(["quick"] if options.quick else [])]
     for name in wanted:
         result.sections.append(import_module(f"reference_impl.benchmarks.{name}").run(bench))
-    parts = [*(options.only or ()), *(["quick"] if options.quick else [])]
-    finish(result, options.output or RESULTS, say, parts)
+        result.write(folder, parts)  # so that an interrupted run leaves what it has
+    finish(result, folder, say, parts)
     return 0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import statistics
 from dataclasses import dataclass
+from functools import partial
 from typing import get_args
 
 from reference_impl import batching as paper
@@ -60,7 +61,8 @@ def run(bench: Bench) -> Section:
         found[kind].append(_serve(bench, kind, lengths))
         return found[kind][-1].seconds
 
-    samples = bench.compare({kind: lambda kind=kind: serve(kind) for kind in get_args(Batching)})  # type: ignore[misc]
+    bench.model("fp32")
+    samples = bench.compare({kind: partial(serve, kind) for kind in get_args(Batching)}, warm_up=False)  # runs are long
     finish = {
         "static": paper.static_batching(lengths, SLOTS),
         "continuous": paper.continuous_batching(lengths, SLOTS),

@@ -40,9 +40,9 @@ class Bench:
     def config(self) -> ModelConfig:
         return self.model("fp32").config
 
-    def compare(self, runs: Mapping[str, Run]) -> Samples:
+    def compare(self, runs: Mapping[str, Run], warm_up: bool = True) -> Samples:
         """All runs, interleaved."""
-        return interleave(runs, 2 if self.quick else self.rounds, self.clock, self.seconds)
+        return interleave(runs, 2 if self.quick else self.rounds, self.clock, self.seconds, warm_up)
 
     def prompts(self, n: int, length: int, seed: int = 0) -> list[list[int]]:
         """Made-up token ids, the same for everyone; none of the first hundred, where control tokens live."""
