@@ -1,6 +1,6 @@
 """Each guess is checked against the row of the token before.
 
-Hint: Row i is about the token that follows tokens[: i + 1]. Which row is about the first guess?
+Hint: The last token before the guesses has the index len(text) - 1, and its row is about the token after it.
 Caught by: loop-greedy
 """
 
