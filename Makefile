@@ -20,14 +20,18 @@ help:
 	@echo "make lint     run the style, type and import checks alone"
 	@echo "make clean    delete what the targets made, .venv included"
 
-# The first lesson is the first notebook by name. JupyterLab refuses to run as root unless told.
+# The first lesson is the first notebook by name; problem sets are worked on in copies, work/ being the learner's own.
+# JupyterLab refuses to run as root unless told. Its terminals find the course's Python first.
+FIRST = $(firstword $(sort $(wildcard notebooks/[0-9]*.ipynb)))
 lab:
 	@$(PYTHON) scripts/setup.py lab
 	@$(RUN) -m reference_impl fetch-model
-	@$(RUN) -m jupyter lab $$( [ "$$(id -u)" != 0 ] || echo --allow-root ) --ServerApp.root_dir=. $(LAB_ARGS) "$$(ls notebooks/[0-9]*.ipynb | head -n 1)"
+	@mkdir -p work && cp -Rn exercises/release/. work/ || true
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" $(RUN) -m jupyter lab $$( [ "$$(id -u)" != 0 ] || echo --allow-root ) \
+		--ServerApp.root_dir=. --LabApp.default_url=/lab/tree/$(FIRST) $(LAB_ARGS)
 
 test:
-	@$(PYTHON) scripts/setup.py dev --programs
+	@$(PYTHON) scripts/setup.py dev --programs chromium bubblewrap
 	@$(RUN) -m reference_impl fetch-model
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile $(TEST_ARGS)
 
@@ -41,7 +45,7 @@ book:
 	@$(RUN) book/build.py
 
 grade:
-	@$(PYTHON) scripts/setup.py lab
+	@$(PYTHON) scripts/setup.py lab --programs bubblewrap
 	@$(RUN) -m autograder grade $(ASSIGNMENT)
 
 soak:

@@ -97,7 +97,8 @@ def run(name: str, command: Callable[[list[str]], int | None], arguments: list[s
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, OSError) as error:
-        print(f"{name}: {one_line(error)}", file=sys.stderr)
+        if sys.stderr is not None:  # closed: `print` would take standard output instead
+            print(f"{name}: {one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

@@ -4,8 +4,8 @@ Runs with nothing but a Python and its standard library. Each step says what it 
 changed since it last succeeded is skipped, so a second run takes a fraction of a second. What is missing on the machine
 is named, with the way to get it.
 
-    python3 scripts/setup.py lab             a learner's environment
-    python3 scripts/setup.py dev --programs  everything the tests need
+    python3 scripts/setup.py lab                                  a learner's environment
+    python3 scripts/setup.py dev --programs chromium bubblewrap   everything the tests need
 """
 
 from __future__ import annotations
@@ -171,25 +171,27 @@ def get_bubblewrap() -> None:
     install_debian_package("bubblewrap", advice)
 
 
-def install_programs() -> None:
-    """Get what the tests drive, where this user may; otherwise say what to install and go on: the tests say it too."""
-    for get in (get_browser, get_bubblewrap):
+PROGRAMS = {"chromium": get_browser, "bubblewrap": get_bubblewrap}
+
+
+def install_programs(names: list[str]) -> None:
+    """Get them where this user may; otherwise say what to install and go on: what needs one says so too."""
+    for name in names:
         try:
-            get()
+            PROGRAMS[name]()
         except SetupError as error:
-            say(f"{error}\nsetup: going on; the tests that need it will fail until it is there.")
+            say(f"{error}\nsetup: going on; what needs {name} will fail until it is there.")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("extra", choices=("lab", "book", "test", "dev", "bench"), help="which packages to install")
-    parser.add_argument("--programs", action="store_true", help="also get Chromium and bubblewrap for the tests")
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=[], help="also get these, where possible")
     arguments = parser.parse_args()
     try:
         make_venv()
         install(arguments.extra)
-        if arguments.programs:
-            install_programs()
+        install_programs(arguments.programs)
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)
         return 2
