@@ -63,6 +63,7 @@ def load_model(
     config, tensors = read(path)
     if expected is not None:
         check_shape(config, expected, path)
+    check_size(config, path)
     model = Llama(config, dtype, device)
     fill(model, tensors, path)
     return model
@@ -142,6 +143,14 @@ def check_shape(found: ModelConfig, expected: ModelConfig, path: Path) -> ModelC
     if replace(found, name=expected.name) != expected:
         raise WeightsError(f"{path}: expected {_describe(expected)}; found {_describe(found)}")
     return expected
+
+
+def check_size(config: ModelConfig, path: Path) -> None:
+    """Refuses a config that asks for more weights than the files have bits, before memory is taken for them."""
+    files = list(path.glob("*.safetensors")) if path.is_dir() else [path]
+    n_bytes = sum(file.stat().st_size for file in files)
+    if files and config.n_params > 8 * n_bytes:
+        raise WeightsError(f"{path}: expected weights for {_describe(config)}, found {n_bytes:,} bytes")
 
 
 def fill(model: Llama, tensors: Iterable[tuple[str, Tensor]], path: Path) -> None:

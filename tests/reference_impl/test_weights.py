@@ -230,6 +230,13 @@ def test_a_tensor_of_another_shape_is_named_with_both_shapes(folder: Path) -> No
         weights.load_model(folder)
 
 
+def test_a_config_that_asks_for_more_than_the_files_hold_is_refused_before_memory_is_taken(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 10**9}))
+    with pytest.raises(WeightsError, match=r"1000000000 layers.*, found [\d,]+ bytes"):
+        weights.load_model(folder)
+
+
 def test_a_missing_shard_is_named(folder: Path) -> None:
     index = {"weight_map": {"model.norm.weight": "model-00002-of-00002.safetensors"}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
