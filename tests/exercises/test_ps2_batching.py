@@ -1,6 +1,6 @@
 """Problem set 2: its reference agrees with the engine's own batching and block tables, its numbers with the course's.
 
-What the bank's wrong and right solutions earn is in test_bank.py.
+What the bank's wrong and right solutions earn is in test_ps_bank.py.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from in_process import assignment
+from released import cells, check_bundle, check_notebook
 
 from reference_impl import arithmetic, batching
 from reference_impl.blocks import BlockAllocator as EngineBlocks
@@ -110,3 +111,18 @@ def test_the_written_answers_numbers_follow_from_the_question() -> None:
     assert arithmetic.max_sequences(80e9, 16e9, 131_072, 4_000) == 122
     assert round(arithmetic.decode_step(122, 4_000, 16e9, 131_072, 3.35e12)[1] / 122) == 42
     assert round(512 * 131_072 / 1e6) == 67
+
+
+def test_the_notebook_is_ready_for_release() -> None:
+    check_notebook("ps2_batching", 60)
+
+
+def test_each_part_with_code_has_three_hints_behind_folds() -> None:
+    hints = ["".join(cell["source"]) for cell in cells("ps2_batching", "release") if cell["id"].startswith("hints-")]
+    assert len(hints) == len(PS2.cells.learners_names)
+    for said in hints:
+        assert said.count("<details><summary>Hint ") == said.count("</details>") == 3
+
+
+def test_the_released_bundle_is_that_of_the_source_and_gives_nothing_away() -> None:
+    check_bundle("ps2_batching")

@@ -1,6 +1,6 @@
 """Problem set 4: its reference agrees with the course's own arithmetic and greedy rule, and the exact rule is exact.
 
-What the bank's wrong and right solutions earn is in test_bank.py.
+What the bank's wrong and right solutions earn is in test_ps_bank.py.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from in_process import assignment
+from released import cells, check_bundle, check_notebook
 
 from reference_impl import arithmetic
 from reference_impl.speculative import greedy
@@ -105,3 +106,18 @@ def test_the_written_answers_numbers_follow_from_the_question() -> None:
     assert arithmetic.speculative_speedup(0.7, 5, 0.05) == pytest.approx(tokens / 1.3, rel=1e-5)
     for k in (4, 7):
         assert arithmetic.speculative_speedup(0.7, k, 0.05) > 0.98 * tokens / 1.3
+
+
+def test_the_notebook_is_ready_for_release() -> None:
+    check_notebook("ps4_speculative", 60)
+
+
+def test_each_part_with_code_has_three_hints_behind_folds() -> None:
+    hints = ["".join(cell["source"]) for cell in cells("ps4_speculative", "release") if cell["id"].startswith("hints-")]
+    assert len(hints) == len(PS4.cells.learners_names)
+    for said in hints:
+        assert said.count("<details><summary>Hint ") == said.count("</details>") == 3
+
+
+def test_the_released_bundle_is_that_of_the_source_and_gives_nothing_away() -> None:
+    check_bundle("ps4_speculative")
