@@ -5,8 +5,10 @@ take only the budget and the cache that nobody else wants, so they delay no prom
 that leaves little for them, which is also where they are worth least.
 
 Which random numbers a request uses depends on places alone: at a place of its answer, number "choice" is the one that
-plain decoding chooses the token with, "draft" draws the drafted token and "accept" decides on it. A place that is
-drafted again after a refusal before it meets the same numbers again, which is fair: they had no part in what was kept.
+plain decoding chooses the token with, "draft" draws the drafted token and "accept" decides on it. So a round of k drawn
+drafts uses k of "draft", one of "accept" for each that is judged, and one of "choice" at the place where it ends;
+drafts that were not drawn use "choice" alone. A place that is drafted again after a refusal before it meets the same
+numbers again, which is fair: they had no part in what was kept.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def source(name: str, answers: dict[Hashable, tuple[Request, Solo]]) -> DraftSou
 
 def speculating(draft: DraftSource, length: DraftLength | int = 4, **switches: Any) -> Engine:
     """The tiny engine of `serving_oracle` with a draft."""
-    config = EngineConfig(**({"token_budget": 32, "keep_logits": True, "debug": True} | switches))
+    config = EngineConfig(**({"token_budget": 32, "n_blocks": 64, "keep_logits": True, "debug": True} | switches))
     if isinstance(length, int):
         length = DraftLength(length)
     return Engine.for_llama(tiny_model(), config, speculator=Speculator(draft, length))

@@ -135,7 +135,7 @@ def random_switches(numbers: random.Random) -> dict[str, Any]:
     return switches
 
 
-@pytest.mark.parametrize("first", [0, 10, 20])
+@pytest.mark.parametrize("first", [0, 10])
 @pytest.mark.parametrize("draft", ["mostly right", "other model"])
 def test_in_random_schedules_every_request_equals_its_solo_run(draft: str, first: int) -> None:
     """Random switches, arrivals, cancels and preemptions; also the sampled answers with drafts that a model drew."""
@@ -190,10 +190,10 @@ def solo_of(request: Request) -> Solo:
 def test_a_request_preempted_at_any_step_in_the_middle_of_a_round_gives_the_same_answer(
     draft: str, preemption: str
 ) -> None:
-    request = Request("r", (3, 1, 4, 1, 5), 12, SamplingParams(1.0, seed=5))
+    request = Request("r", (3, 1, 4, 1, 5), 9, SamplingParams(1.0, seed=5))
     length = DraftLength(5)
     expected = alone(draft, length, request)
-    for budget in (2, 3, 32):
+    for budget in (2, 4):
         n_steps, at = 1, 0
         while at < n_steps:
             engine = speculating(
