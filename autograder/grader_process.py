@@ -17,6 +17,7 @@ import traceback
 from types import CodeType, FrameType
 from typing import Any
 
+from . import words
 from .remote.link import Link, LinkError
 from .remote.proxy import Kernel, NoAnswerError, clean
 
@@ -109,11 +110,12 @@ class Runner:
         if isinstance(error, NoAnswerError):
             return {"ename": "NoAnswer", "evalue": text}
         if learner is not None:
-            return {"ename": name, "evalue": _learners_error(name, text, *learner)}
+            what, _, line, code = learner
+            return {"ename": name, "evalue": words.learners_error(name, text, what, line, code)}
         if isinstance(error, AssertionError):
             if not text:
-                shown = ast.get_source_segment(source, _statement(source, lines[0])) if not hidden else None
-                text = f"this does not hold: {shown}" if shown else "a condition that is not shown does not hold"
+                text = "" if hidden else words.does_not_hold(source, lines[0])
+                text = text or "a condition that is not shown does not hold"
             return {"ename": name, "evalue": text}
         if isinstance(error, NameError) and (missing := getattr(error, "name", None)) in refused:
             return {"ename": name, "evalue": f"{missing!r} cannot be used: {refused[missing]}"}
@@ -123,10 +125,7 @@ class Runner:
         if hidden and not unpacking and not isinstance(error, _TELLING):
             text = ""
         where = f"line {lines[0]} of the test" if not hidden and lines[0] else "a part of the test that is not shown"
-        return {
-            "ename": name,
-            "evalue": f"{text or 'it failed'} (in {where}, which could not go on with what came back)",
-        }
+        return {"ename": name, "evalue": words.could_not_go_on(text, where)}
 
 
 class _Printed(io.TextIOBase):
@@ -159,22 +158,6 @@ def _compile(source: str) -> tuple[CodeType, CodeType | None]:
     if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
         last = compile(ast.Expression(tree.body.pop().value), FILE, "eval")  # type: ignore[attr-defined]
     return compile(tree, FILE, "exec"), last
-
-
-def _statement(source: str, line: int) -> ast.AST:
-    """The innermost statement on a line."""
-    tree = ast.parse(source)
-    here = [
-        node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
-    ]
-    return here[-1] if here else tree
-
-
-def _learners_error(name: str, text: str, what: str, function: str, line: Any, code: str) -> str:
-    if name == "NotImplementedError" and not text:
-        return f"{clean(what)} is not written yet"
-    at = f" (line {line} of its cell: {clean(code, 200)})" if type(line) is int and code else ""
-    return f"{clean(what)} raised {name}{': ' if text else ''}{text}{at}"
 
 
 def _plain_value(value: Any) -> dict[str, Any] | None:
