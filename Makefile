@@ -7,7 +7,7 @@ TEST_ARGS ?=
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test lint book grade soak bench gpu-check clean
+.PHONY: help lab test lint book grade soak bench bench-grading gpu-check clean
 
 help:
 	@echo "make lab      open the lessons in JupyterLab"
@@ -16,6 +16,7 @@ help:
 	@echo "make grade    grade the sample submissions, e.g. make grade ASSIGNMENT=ps3_quantization"
 	@echo "make soak     put the server under five minutes of load with cancels, then check that nothing leaked"
 	@echo "make bench    measure the engine on this CPU beside its peers (12 minutes, on a quiet machine)"
+	@echo "make bench-grading  measure the autograder beside plain nbgrader, e.g. BENCH_ARGS=--quick"
 	@echo "make gpu-check  check and measure the engine on a CUDA GPU, where there is one"
 	@echo "make lint     run the style, type and import checks alone"
 	@echo "make clean    delete what the targets made, .venv included"
@@ -57,6 +58,10 @@ bench:
 	@$(PYTHON) scripts/setup.py bench
 	@$(RUN) -m reference_impl fetch-model
 	@$(RUN) -m reference_impl.benchmarks $(BENCH_ARGS)
+
+bench-grading:
+	@$(PYTHON) scripts/setup.py lab
+	@OMP_NUM_THREADS=1 $(RUN) -m autograder.bench $(BENCH_ARGS)
 
 gpu-check:
 	@$(PYTHON) scripts/setup.py test

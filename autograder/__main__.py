@@ -23,13 +23,20 @@ def main(argv: list[str] | None = None) -> int:
 
     command = commands.add_parser(
         "grade",
-        help="grade the submissions that the repository carries",
-        description="Release the assignment, collect the submissions in exercises/submissions/ASSIGNMENT, grade them, "
-        "write feedback and a CSV file, all in build/grading. There is no sandbox yet: only the repository's own "
-        "submissions are run, so put no one else's notebooks there.",
+        help="grade a class, or the submissions that the repository carries",
+        description="With --course: grade all submissions that nbgrader collected in that course directory "
+        "(submitted/STUDENT/ASSIGNMENT). Without: release the assignment, collect the sample submissions in "
+        "exercises/submissions/ASSIGNMENT and grade them, in build/grading. Learners' code runs in a sandbox, or not "
+        "at all. Writes feedback, a CSV file, a summary and telemetry. Only what is new or changed is graded; after an "
+        "interrupt the same command goes on where it stopped; grades given by hand stay.",
     )
     command.add_argument("assignment", help="for example ps3_quantization")
+    command.add_argument("--course", type=Path, metavar="DIR", help="an nbgrader course directory with submissions")
+    command.add_argument("--jobs", type=_count, default=0, metavar="N", help="processes at once (default: cores)")
+    command.add_argument("--scheduler", default="", metavar="ADDRESS", help="grade on a Dask cluster: tcp://host:8786")
+    command.add_argument("--no-feedback", action="store_true", help="write no feedback pages")
     command.add_argument("--force", action="store_true", help="do everything again, also what has not changed")
+    command.add_argument("--diff", metavar="STUDENT", help="only show what this student changed in what was released")
     command.set_defaults(run=_grade)
 
     command = commands.add_parser(
@@ -81,18 +88,39 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _grade(arguments: argparse.Namespace) -> int:
-    from .grade import grade, summary
+    from .grade import Plan, grade, grade_class, summary
 
-    graded = grade(
-        Course(COURSE), arguments.assignment, WORK, arguments.force, say=lambda text: print(text, flush=True)
-    )
+    work = arguments.course or WORK
+    if arguments.diff:
+        from .diff import show
+
+        print(show(work, arguments.assignment, arguments.diff))
+        return 0
+    plan = Plan(arguments.jobs, arguments.scheduler, arguments.force, not arguments.no_feedback)
+    say = lambda text: print(text, flush=True)
+    try:
+        if arguments.course:
+            graded = grade_class(arguments.course, arguments.assignment, plan, say)
+        else:
+            graded = grade(Course(COURSE), arguments.assignment, WORK, plan, say)
+    except KeyboardInterrupt:
+        print("\nautograder: interrupted; the same command goes on where it stopped", file=sys.stderr)
+        return 130
     root = " --allow-root" if hasattr(os, "geteuid") and os.geteuid() == 0 else ""
-    jupyter = os.path.relpath(Path(sys.executable).parent / "jupyter", graded.work)
+    jupyter = os.path.relpath(Path(sys.executable).parent / "jupyter", work)
     print(f"\n{summary(graded)}\n")
     print(f"grades:     {graded.csv}")
-    print(f"feedback:   {graded.work / 'feedback'}")
-    print(f"formgrader: cd {graded.work} && {jupyter} lab{root}   (then the menu Nbgrader, Formgrader)")
+    if plan.feedback:
+        print(f"feedback:   {graded.work / 'feedback'}")
+    print(f"in detail:  {graded.work / f'{arguments.assignment}-summary.txt'}")
+    print(f"formgrader: cd {work} && {jupyter} lab{root}   (then the menu Nbgrader, Formgrader)")
     return 0
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes")
+    return int(text)
 
 
 def _release(arguments: argparse.Namespace) -> int:

@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import arrival
 from .canonical import RefusedError, canonical, parse, quoted, stub, with_note
 
 RECEIVED = ".received"  # in the course's folder: what came in, as it came, and the hashes
@@ -51,6 +52,7 @@ class Report:
     problems: dict[str, str] = field(default_factory=dict)
     received: dict[str, str] = field(default_factory=dict)  # file -> SHA-256, as handed in
     canonical: dict[str, str] = field(default_factory=dict)  # file -> SHA-256, as graded
+    arrived: float | None = None  # seconds since 1970; None if it did not come through the exchange
 
     @property
     def problem(self) -> str:
@@ -61,11 +63,14 @@ class CollectError(Exception):
     """The course is not ready to take submissions in; the message says what is missing."""
 
 
-def prepare(root: Path, assignment: str, student: str, source: Path | None = None) -> Report:
+def prepare(
+    root: Path, assignment: str, student: str, source: Path | None = None, arrived: float | None = None
+) -> Report:
     """Make `submitted/STUDENT/ASSIGNMENT` of the course in `root` canonical, from `source` or from what lies there.
 
-    Done once: a submission that is as this function left it is only looked at, unless the release has changed. Raises
-    CollectError if the assignment was not released; never because of what a submission holds.
+    `arrived` is when it came in, in seconds since 1970, if that was seen. Done once: a submission that is as this
+    function left it is only looked at, unless the release has changed. Raises CollectError if the assignment was not
+    released; never because of what a submission holds.
     """
     released = _releases(root, assignment)
     target = root / "submitted" / student / assignment
@@ -83,12 +88,13 @@ def prepare(root: Path, assignment: str, student: str, source: Path | None = Non
     received, refused = receive(source or target, fresh)
     original = record / "original"
     if source == original and before:
-        refused = before[0].refused
+        refused, arrived = before[0].refused, before[0].arrived
     else:
         shutil.rmtree(original, ignore_errors=True)
         shutil.copytree(fresh, original)
-    repairs, problems = _rebuild(fresh, released, refused)
-    report = Report(refused, repairs, problems, received, _hashes(fresh))
+    late = arrival.settle(fresh, arrived)
+    repairs, problems = _rebuild(fresh, released, [*refused, *late])
+    report = Report(refused, [*late, *repairs], problems, received, _hashes(fresh), arrived)
 
     _clear(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -187,17 +193,18 @@ def _rebuild(folder: Path, released: dict[str, dict[str, Any]], notes: list[str]
     """Put a canonical notebook in the place of each expected one; returns the repairs and the problems."""
     repairs: list[str] = []
     problems: dict[str, str] = {}
-    _rename(folder, released, repairs)
+    renamed = _rename(folder, released)
     for name, release in released.items():
         path = folder / f"{name}.ipynb"
-        mine: list[str] = []
+        mine = [renamed[name]] if name in renamed else []
         try:
             if not path.is_file():
                 refused = next((note for note in notes if quoted(path.name) in note), "")
                 others = ", ".join(sorted(quoted(other.name) for other in folder.glob("*.ipynb")))
                 raise RefusedError(refused or "it is missing" + (f"; there is {others}" if others else ""))
             result = canonical(parse(path.read_bytes()), release)
-            notebook, mine = result.notebook, result.repairs
+            notebook = result.notebook
+            mine += result.repairs
         except RefusedError as error:
             notebook = stub(release)
             problems[path.name] = str(error).rstrip(".")
@@ -210,8 +217,9 @@ def _rebuild(folder: Path, released: dict[str, dict[str, Any]], notes: list[str]
     return repairs, problems
 
 
-def _rename(folder: Path, released: dict[str, dict[str, Any]], repairs: list[str]) -> None:
-    """Where one notebook is missing and another file clearly is it, give that file the right name."""
+def _rename(folder: Path, released: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """Where one notebook is missing and another file clearly is it, give that file the right name; a sentence each."""
+    said = {}
     spare = {path for path in folder.glob("*.ipynb") if path.stem not in released and path.is_file()}
     for name, release in released.items():
         if (folder / f"{name}.ipynb").exists():
@@ -225,10 +233,10 @@ def _rename(folder: Path, released: dict[str, dict[str, Any]], repairs: list[str
             fitting.append(path)
         if len(fitting) == 1:
             spare.remove(fitting[0])
-            repairs.append(
-                f"The notebook was called {quoted(fitting[0].name)}; it was given its name {name}.ipynb back."
-            )
+            was = quoted(fitting[0].name)
+            said[name] = f"The notebook was called {was}; it was given its name {name}.ipynb back."
             fitting[0].rename(folder / f"{name}.ipynb")
+    return said
 
 
 def _releases(root: Path, assignment: str) -> dict[str, dict[str, Any]]:

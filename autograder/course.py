@@ -62,29 +62,48 @@ def fingerprint(*paths: Path) -> str:
 
 def open_nbgrader(course: Course, work: Path) -> Any:
     """nbgrader's API (`NbGraderAPI`) on the course directory `work`, made ready if need be; logs to `work`."""
-    import nbgrader.api
-    from alembic.script import ScriptDirectory
     from nbgrader.apps import NbGraderAPI
-    from nbgrader.dbutil import ALEMBIC_DIR
     from traitlets.config import PyFileConfigLoader
 
-    # For a new gradebook nbgrader runs the program `alembic`, which has to be on PATH and takes seconds, only to learn
-    # the newest revision of the schema. The same answer from the library:
-    nbgrader.api.get_alembic_version = lambda: ScriptDirectory(ALEMBIC_DIR).get_current_head()
+    from . import staying
 
+    staying.settle()
     work.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(course.root / CONFIG, work / CONFIG)
-    if (course.root / "hints").is_dir():
+    if not work.samefile(course.root):
+        shutil.copyfile(course.root / CONFIG, work / CONFIG)
+    if (course.root / "hints").is_dir() and not work.samefile(course.root):
         shutil.copytree(course.root / "hints", work / "hints", dirs_exist_ok=True)
     config = PyFileConfigLoader(CONFIG, path=str(work)).load_config()
     config.CourseDirectory.root = str(work.resolve())
-    exchange = Path(config.Exchange.root)
-    exchange.mkdir(parents=True, exist_ok=True)
-    exchange.chmod(0o777)  # nbgrader insists: every learner hands in here
+    if config.Exchange.get("root"):
+        exchange = Path(config.Exchange.root)
+        if not exchange.is_dir():
+            exchange.mkdir(parents=True)
+            exchange.chmod(0o777)  # nbgrader insists: every learner hands in here
 
     log = logging.Logger("nbgrader")
     log.addHandler(logging.FileHandler(work / "nbgrader.log"))
     return NbGraderAPI(config=config, log=log)
+
+
+def check_switched_on(api: Any, root: Path) -> None:
+    """Raise CourseError, naming what is missing, unless the course's configuration sends learners' code to the sandbox.
+
+    Grading could put that right for itself, but then formgrader's button in the same course would not be safe.
+    """
+    from .kernelspec import KERNEL
+
+    config, missing = api.config, []
+    if config.Execute.get("kernel_name") != KERNEL:
+        missing.append("c.Execute.kernel_name = kernelspec.ensure(root)")
+    if not callable(config.Autograde.get("pre_convert_hook")):
+        missing.append("collect.use(c, root)")
+    if "autograder.execute.SandboxedExecute" not in (config.Autograde.get("autograde_preprocessors") or []):
+        missing.append('c.Autograde.autograde_preprocessors = ["autograder.execute.SandboxedExecute", ...]')
+    if missing:
+        raise CourseError(f"{root / CONFIG} does not switch the sandbox on; it lacks: {'; '.join(missing)}")
+    if "directory_structure" in config.CourseDirectory or "submitted_directory" in config.CourseDirectory:
+        raise CourseError(f"{root / CONFIG}: folders are expected under nbgrader's own names (submitted/STUDENT/...)")
 
 
 def demand(result: dict[str, Any], step: str) -> None:

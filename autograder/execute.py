@@ -100,12 +100,15 @@ class SandboxedExecute(Execute):
 
 @dataclass
 class Record:
-    """What one cell took: wall seconds, and the questions that a test asked."""
+    """What one cell took: wall seconds, the kernel's processor seconds and its peak memory so far (bytes), and the
+    questions that a test asked."""
 
     name: str
     kind: str
     seconds: float = 0.0
     questions: int = 0
+    cpu_seconds: float = 0.0
+    memory_peak: float = 0
 
 
 class _Run:
@@ -127,7 +130,7 @@ class _Run:
         known = self.known.find(name) if name else None
         kind = known.kind if known else "other"
         self.records.append(Record(name or f"number {len(self.records) + 1}", kind))
-        begin = time.monotonic()
+        begin, before = time.monotonic(), self.learner.usage()
         cell.outputs = []
         if known and kind in ("test", "setup"):
             cell.source = known.source
@@ -136,7 +139,12 @@ class _Run:
         elif cell.source.strip():
             cell.outputs = self._learners(cell.source, name)
         cell.execution_count = len(self.records)
-        self.records[-1].seconds = round(time.monotonic() - begin, 3)
+        record, after = self.records[-1], self.learner.usage()
+        record.seconds = round(time.monotonic() - begin, 3)
+        if after:  # a new kernel counts from 0 again
+            cpu = after["cpu_seconds"]
+            record.cpu_seconds = round(cpu - min(before.get("cpu_seconds", 0.0), cpu), 3)
+            record.memory_peak = after["memory_peak"]
 
     def _learners(self, text: str, name: str) -> list[NotebookNode]:
         outputs = Outputs(self.settings.text_bytes, self.settings.rich_bytes)

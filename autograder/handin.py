@@ -12,7 +12,7 @@ from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.plugins.zipcollect import ExtractorPlugin
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from . import archive, collect
+from . import archive, arrival, collect
 
 
 class OnlyCanonical(NbGraderPreprocessor):
@@ -32,7 +32,8 @@ class SafeCollect(ExchangeCollect):
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
         target = Path(dest)
-        report = collect.prepare(Path(self.coursedir.root), target.name, target.parent.name, Path(src))
+        root, seen = Path(self.coursedir.root), arrival.arrival(Path(src))
+        report = collect.prepare(root, target.name, target.parent.name, Path(src), seen)
         for line in [*report.refused, *report.repairs]:
             self.log.warning("%s: %s", target.parent.name, line)
 

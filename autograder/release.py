@@ -108,7 +108,7 @@ def check_scores(api: Any, source: Path, released: Path, assignment: str) -> Non
         shutil.copytree(released, target)
         if solved:
             for path in target.glob("*.ipynb"):
-                _fill_in(path, source / path.name)
+                fill_in(path, source / path.name)
         result = autograde(api, assignment, student)
         if result.problem:
             raise ReleaseError(f"{assignment}: the {student} cannot be graded: {result.problem}")
@@ -121,7 +121,7 @@ def check_scores(api: Any, source: Path, released: Path, assignment: str) -> Non
                 )
 
 
-def _fill_in(path: Path, source: Path) -> None:
+def fill_in(path: Path, source: Path) -> None:
     """Put the source's solution cells into a released notebook, as a learner who knows the answers would."""
     answers = {name: cell["source"] for name, cell in _cells(source) if _nbgrader(cell).get("solution")}
     notebook = json.loads(path.read_text(encoding="utf-8"))

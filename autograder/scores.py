@@ -1,18 +1,20 @@
 """Autograde one collected submission with nbgrader, and read what it earned, cell by cell, with the reasons.
 
-Every submission ends with a score or a named reason. What nbgrader cannot even open (no JSON, no notebook, a wrong
-name) gets 0 in the gradebook and its reason here; it never stops the others.
+Every submission ends with a score or a named reason. What cannot be used (no JSON, no notebook, a link) was replaced by
+a notebook without answers when it was taken in (collect.py); what cannot be graded at all gets 0 in the gradebook.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .course import last_words
+from . import collect
+from .course import CourseError, last_words
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,10 @@ class CellScore:
 
 @dataclass(frozen=True)
 class Result:
-    """One submission's grades. `problem` says why it could not be graded; `stopped` names cells that raised."""
+    """One submission's grades. `problem` says why it could not be graded; `stopped` names cells that raised.
+
+    `repairs` says what was put right or refused when it was taken in, `telemetry` what grading it took.
+    """
 
     student: str
     score: float
@@ -35,6 +40,8 @@ class Result:
     cells: list[CellScore] = field(default_factory=list)
     problem: str = ""
     stopped: list[str] = field(default_factory=list)
+    repairs: list[str] = field(default_factory=list)
+    telemetry: dict[str, Any] = field(default_factory=dict)
 
     @property
     def by_hand(self) -> float:
@@ -47,29 +54,32 @@ class Result:
 
 
 def autograde(api: Any, assignment: str, student: str) -> Result:
-    """Run nbgrader's autograde on one collected submission and read the result."""
-    submitted = folder(api, "submitted_directory", assignment, student)
-    notebooks = _notebooks(api, assignment)
-    problem = next(filter(None, (_problem(submitted, name, cells) for name, cells in notebooks.items())), "")
-    if not problem:
-        outcome = api.autograde(assignment, student, force=True)
-        if "KeyboardInterrupt" in (outcome.get("error") or ""):
-            raise KeyboardInterrupt  # nbgrader's API swallows it
-        problem = "" if outcome["success"] else f"autograding failed: {last_words(outcome)}"
-    if problem:
-        _record_zero(api, assignment, student)
-    return read(api, assignment, student, problem)
+    """Run nbgrader's autograde on one submission and read the result. CourseError if the assignment is not released."""
+    try:
+        report = collect.prepare(Path(api.coursedir.root), assignment, student)
+    except collect.CollectError as error:
+        raise CourseError(str(error)) from error
+    outcome = api.autograde(assignment, student, force=True)
+    if "KeyboardInterrupt" in (outcome.get("error") or ""):
+        raise KeyboardInterrupt  # nbgrader's API swallows it
+    problem = report.problem
+    if not outcome["success"]:
+        problem = f"autograding failed: {last_words(outcome)}"
+        record_zero(api, assignment, student)
+    return read(api, assignment, student, problem, [*report.refused, *report.repairs])
 
 
-def read(api: Any, assignment: str, student: str, problem: str = "") -> Result:
+def read(api: Any, assignment: str, student: str, problem: str = "", repairs: Sequence[str] = ()) -> Result:
     """Read one submission's grades from the gradebook and the reasons from its autograded notebook."""
-    cells, stopped = [], []
+    cells: list[CellScore] = []
+    stopped: list[str] = []
+    telemetry: dict[str, Any] = {}
     with api.gradebook as gradebook:
         submission = gradebook.find_submission(assignment, student)
         score, max_score = submission.score, submission.max_score
         for notebook in submission.notebooks:
             path = folder(api, "autograded_directory", assignment, student) / f"{notebook.name}.ipynb"
-            errors = {} if problem else _errors(path)
+            errors, telemetry[notebook.name] = _graded(path)
             graded = {grade.name: grade for grade in notebook.grades}
             here = [f"cell {name} raised {error}" for name, error in errors.items() if name not in graded]
             for grade in graded.values():
@@ -82,34 +92,12 @@ def read(api: Any, assignment: str, student: str, problem: str = "") -> Result:
                     reason = "no answer was written"
                 cells.append(CellScore(grade.name, earned, grade.max_score, reason))
             stopped += here
-    return Result(student, score, max_score, cells, problem, stopped)
+    return Result(student, score, max_score, cells, problem, stopped, list(repairs), telemetry)
 
 
 def folder(api: Any, step: str, assignment: str, student: str) -> Path:
     """The submission's folder in one of nbgrader's steps, such as `autograded_directory`."""
     return Path(api.coursedir.format_path(getattr(api.coursedir, step), student, assignment))
-
-
-def _notebooks(api: Any, assignment: str) -> dict[str, set[str]]:
-    """The assignment's notebooks and the names of the graded cells in each."""
-    with api.gradebook as gradebook:
-        return {
-            nb.name: {cell.name for cell in nb.grade_cells} for nb in gradebook.find_assignment(assignment).notebooks
-        }
-
-
-def _problem(submitted: Path, name: str, cells: set[str]) -> str:
-    """Why this notebook of a submission cannot be graded; empty if nothing is in the way."""
-    path = submitted / f"{name}.ipynb"
-    if not path.is_file():
-        others = ", ".join(sorted(other.name for other in submitted.glob("*.ipynb")))
-        return f"{path.name} is missing" + (f" (there is {others}: renamed?)" if others else "")
-    if problem := notebook_problem(path):
-        return problem
-    content = json.loads(path.read_text(encoding="utf-8"))
-    if not cells & {_name(cell) for cell in content["cells"]}:
-        return f"{path.name} holds no graded cell of this assignment: another notebook under its name?"
-    return ""
 
 
 def notebook_problem(path: Path) -> str:
@@ -134,19 +122,20 @@ def _name(cell: Any) -> str:
     return cell if isinstance(cell, str) else ""
 
 
-def _errors(path: Path) -> dict[str, str]:
-    """The error of each cell that ended in one, by the cell's name, in the notebook's order."""
+def _graded(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
+    """The error of each cell that ended in one, by the cell's name, in the notebook's order; and what grading took."""
     if not path.is_file():
-        return {}
+        return {}, {}
     errors = {}
-    for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"], start=1):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for number, cell in enumerate(notebook["cells"], start=1):
         for output in cell.get("outputs", []):
             if output["output_type"] == "error":
                 errors[_name(cell) or f"number {number}"] = f"{output['ename']}: {output['evalue']}".strip(": ")
-    return errors
+    return errors, notebook["metadata"].get("autograder", {})
 
 
-def _record_zero(api: Any, assignment: str, student: str) -> None:
+def record_zero(api: Any, assignment: str, student: str) -> None:
     """Give a submission that cannot be graded 0 in the gradebook, so that it is lost nowhere."""
     for step in ("autograded_directory", "feedback_directory"):
         shutil.rmtree(folder(api, step, assignment, student), ignore_errors=True)

@@ -5,7 +5,7 @@
 
 from pathlib import Path
 
-from autograder import kernelspec
+from autograder import collect, kernelspec
 
 c = get_config()  # noqa: F821 - nbgrader provides it
 
@@ -14,12 +14,16 @@ root = Path(__file__).resolve().parent
 c.CourseDirectory.course_id = "llm-serving"
 c.CourseDirectory.root = str(root)
 
+# Several processes write grades at once and wait for each other. For a larger class any SQLAlchemy URL does.
+c.CourseDirectory.db_url = f"sqlite:///{root / 'gradebook.db'}?timeout=60"
+
 # Where assignments are released to and submissions come in. For a class, name a folder that everyone can write to.
 c.Exchange.root = str(root / "exchange")
 c.Exchange.cache = str(root / "exchange-cache")
 c.Exchange.path_includes_course = False
 
 # Learners' code runs in a sandbox, or not at all; the tests run in a process of their own, which it cannot reach.
+collect.use(c, root)  # submissions are taken in as plain files and rebuilt on the released notebook
 c.OverwriteCells.add_missing_cells = True  # a test cell that was deleted is put back
 c.Autograde.autograde_preprocessors = [
     "autograder.execute.SandboxedExecute",

@@ -197,7 +197,10 @@ def test_an_assignment_that_was_not_released_is_an_error(course: Path) -> None:
         prepare(course, "other", "ada")
 
 
-def test_nbgraders_hook_makes_the_submission_canonical_and_finds_the_renamed_file(course: Path) -> None:
+def test_nbgraders_hook_makes_the_submission_canonical_and_finds_the_renamed_file(
+    course: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("autograder.collect._PREPARED", set())
     folder = hand_in(course, name="mine.ipynb")
     notebooks = [str(folder / "mine.ipynb")]
     assert not is_prepared("ps", "ada")

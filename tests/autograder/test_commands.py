@@ -20,10 +20,18 @@ def test_help_lists_the_commands_that_exist(capsys: pytest.CaptureFixture[str]) 
     assert all(f"\n    {command} " in out for command in ("grade", "release", "check"))
 
 
-def test_help_on_grade_says_that_only_the_repositorys_submissions_are_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_on_grade_says_that_learners_code_runs_in_a_sandbox(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["grade", "--help"])
-    assert "only the repository's own submissions are run" in " ".join(capsys.readouterr().out.split())
+    assert "Learners' code runs in a sandbox, or not at all" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "many"])
+def test_a_number_of_processes_that_makes_no_sense_gives_exit_2(jobs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["grade", PS3, "--jobs", jobs])
+    assert stop.value.code == 2
+    assert f"{jobs!r} is no number of processes" in capsys.readouterr().err
 
 
 def test_an_unknown_assignment_gives_exit_2_and_one_line(
@@ -31,7 +39,7 @@ def test_an_unknown_assignment_gives_exit_2_and_one_line(
 ) -> None:
     monkeypatch.chdir(ROOT)
     assert main(["grade", "ps99"]) == 2
-    assert capsys.readouterr().err == f"autograder: unknown assignment 'ps99'; known: {PS3}\n"
+    assert capsys.readouterr().err.startswith("autograder: unknown assignment 'ps99'; known: ps1_prefill_decode, ")
 
 
 def test_outside_the_repository_it_says_so(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -65,15 +66,24 @@ def test_a_cell_that_raises_costs_its_own_points_only_and_is_named(results: dict
 
 
 def test_a_submission_that_is_not_json_is_named_and_the_others_are_graded(results: dict[str, Result]) -> None:
-    assert results["not-json"].problem == f"{PS3}.ipynb is not JSON: Expecting value at line 1, column 12"
-    assert results["not-json"].score == 0
+    result = results["not-json"]
+    assert result.problem == f"{PS3}.ipynb: it is not JSON: Expecting value at line 1, column 12"
+    assert (result.score, result.by_hand) == (0, 0)
     assert [name for name, result in results.items() if not result.problem] == [
-        "chatty", "hard-coded", "raises", "right", "two-mistakes",
+        "chatty", "hard-coded", "raises", "renamed", "right", "two-mistakes",
     ]  # fmt: skip
 
 
-def test_a_renamed_notebook_is_named(results: dict[str, Result]) -> None:
-    assert results["renamed"].problem == f"{PS3}.ipynb is missing (there is my homework.ipynb: renamed?)"
+def test_a_renamed_notebook_is_graded_and_the_repair_is_named(results: dict[str, Result]) -> None:
+    result = results["renamed"]
+    assert (result.score, result.problem) == (54, "")
+    assert f"The notebook was called 'my homework.ipynb'; it was given its name {PS3}.ipynb back." in result.repairs
+
+
+def test_the_learner_reads_what_was_repaired_or_refused(graded_course: GradedCourse) -> None:
+    for student, words in {"not-json": "could not be graded: it is not JSON", "renamed": "was called"}.items():
+        page = (graded_course.work / "feedback" / student / PS3 / f"{PS3}.html").read_text(encoding="utf-8")
+        assert words in page
 
 
 def test_output_on_standard_error_costs_nothing_and_torch_tensors_are_welcome(results: dict[str, Result]) -> None:
@@ -102,8 +112,7 @@ def test_formgrader_shows_the_same_scores(graded_course: GradedCourse) -> None:
     assert shown["right"]["needs_manual_grade"]
     assert shown["raises"]["score"] == 49
     assert not shown["raises"]["needs_manual_grade"]
-    assert not shown["not-json"]["autograded"]
-    assert shown["not-json"]["submitted"]
+    assert (shown["not-json"]["score"], shown["not-json"]["autograded"]) == (0, True)
 
 
 def test_feedback_shows_score_and_reason_and_asks_no_other_host_for_anything(graded_course: GradedCourse) -> None:
@@ -116,8 +125,9 @@ def test_feedback_shows_score_and_reason_and_asks_no_other_host_for_anything(gra
 def test_the_summary_names_each_submission_its_score_and_each_reason(graded_course: GradedCourse) -> None:
     text = summary(graded_course.graded)
     table = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line and line[0] not in " "}
-    assert table["right"] == ["54", "60", "6"]
-    assert "is not JSON" in text
+    assert table["right"][:3] == ["54", "60", "6"]
+    assert "it is not JSON" in text
+    assert "was called 'my homework.ipynb'" in text
     assert "0 of 3  group-ties-to-even: q: 128 at [0] instead of 127" in text
     assert "cell pack raised NameError: name 'BIT' is not defined" in text
 
@@ -130,6 +140,7 @@ def test_grading_again_grades_only_what_changed(graded_course: GradedCourse) -> 
 
     submission = graded_course.course.root / "submissions" / PS3 / "renamed"
     (submission / "my homework.ipynb").unlink()
+    time.sleep(1)  # nbgrader's times count seconds, and it collects what is newer only
     write_submission(submission, {}, base="two-mistakes")
     graded, said = graded_course.again()
     assert [line for line in said if line.startswith("autograde")] == ["autograde [1/1] renamed"]

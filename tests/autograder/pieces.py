@@ -1,0 +1,18 @@
+"""Pieces of work for the tests of the pool of processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+
+def work(piece: int) -> int:
+    """1 is killed, 2 never ends, 3 exits, 4 raises nothing but is slow; others give their square."""
+    if piece == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if piece == 2:
+        time.sleep(1000)
+    if piece == 3:
+        os._exit(7)
+    return piece * piece
