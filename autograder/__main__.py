@@ -64,9 +64,10 @@ def main(argv: list[str] | None = None) -> int:
         "check",
         help="run a notebook's own tests, as a learner would",
         description="Run all cells of your notebook from a fresh start and say which of its tests fail. Exit status 0: "
-        "all pass; 1: something fails; 2: the file cannot be read.",
+        "all pass; 1: something fails; 2: the file cannot be read or holds no test.",
     )
     command.add_argument("notebook", type=Path)
+    command.add_argument("--timeout", type=_seconds, default=60, metavar="S", help="seconds for one cell (default: 60)")
     command.set_defaults(run=_check)
 
     command = commands.add_parser(
@@ -84,7 +85,12 @@ def main(argv: list[str] | None = None) -> int:
         return int(arguments.run(arguments))
     except CourseError as error:
         print(f"autograder: {error}", file=sys.stderr)
-        return 2
+    except ModuleNotFoundError as error:
+        if (error.name or "autograder").partition(".")[0] == "autograder":  # ours: no package to install
+            raise
+        again = f".venv/bin/python -m autograder {arguments.command} ..."
+        print(f"autograder: this Python lacks the package {error.name}; run {again}", file=sys.stderr)
+    return 2
 
 
 def _grade(arguments: argparse.Namespace) -> int:
@@ -123,6 +129,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return int(text)
+
+
 def _release(arguments: argparse.Namespace) -> int:
     from .release import prove
 
@@ -142,7 +154,7 @@ def _prove(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     from .check import check
 
-    return check(arguments.notebook)
+    return check(arguments.notebook, arguments.timeout)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from small_course import code, write
 
+from autograder import check as check_module
+from autograder.__main__ import main
 from autograder.check import check
 from autograder.course import CourseError
 
@@ -156,3 +159,35 @@ def test_a_folder_is_named_as_one_with_the_notebooks_in_it(tmp_path: Path) -> No
     write(tmp_path / "ps" / "ps.ipynb", notebook())
     with pytest.raises(CourseError, match=r"ps is a folder; name a notebook \(in this folder: ps\.ipynb\)"):
         check(tmp_path / "ps")
+
+
+def test_no_test_gives_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(write(tmp_path / "lesson.ipynb", notebook(code("1 + 1"))))]) == 2
+    assert "there is no test in" in capsys.readouterr().err
+
+
+def test_the_time_for_a_cell_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+    monkeypatch.setattr(check_module, "check", lambda path, seconds: given.append((path, seconds)) or 0)
+    assert main(["check", "mine.ipynb", "--timeout", "7"]) == 0
+    assert main(["check", "mine.ipynb"]) == 0
+    assert given == [(Path("mine.ipynb"), 7), (Path("mine.ipynb"), 60)]
+
+
+@pytest.mark.parametrize("time", ["0", "-1", "soon"])
+def test_a_time_that_makes_no_sense_gives_exit_2(time: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["check", "mine.ipynb", "--timeout", time])
+    assert stop.value.code == 2
+    assert f"{time!r} is no number of seconds" in capsys.readouterr().err
+
+
+def test_a_missing_package_is_named_in_one_line_with_what_to_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "nbformat", None)  # as if it were not installed
+    path = write(tmp_path / "mine.ipynb", notebook(sees("assert True", "test")))
+    assert main(["check", str(path)]) == 2
+    assert capsys.readouterr().err == (
+        "autograder: this Python lacks the package nbformat; run .venv/bin/python -m autograder check ...\n"
+    )
