@@ -33,7 +33,7 @@ def run(work: Callable[[Any], Any], tasks: Sequence[Any], address: str) -> Itera
             "--scheduler needs the package `distributed`: pip install 'llm-serving-course[cluster]'"
         ) from error
     try:
-        client = Client(address, timeout="10s", set_as_default=False)
+        client = Client(address, timeout="10s")
     except (OSError, TimeoutError, ValueError) as error:
         raise CourseError(f"no Dask scheduler answers at {address}: {error}") from error
     with client:
