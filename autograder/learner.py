@@ -58,7 +58,7 @@ class Learner:
         self._manager = KernelManager(kernel_name=self._kernel, config=self._config, context=context)
         try:
             self._manager.start_kernel(cwd=str(self._folder), extra_arguments=self._arguments)
-            self._client = self._manager.client()
+            self._client = self._manager.client(context=context)  # by itself it would make a context without the limits
             self._client.start_channels(hb=False, control=False)
             self._client.wait_for_ready(timeout=self._startup)
             self._client.allow_stdin = False
