@@ -38,7 +38,7 @@ test:
 
 lint:
 	@$(PYTHON) scripts/setup.py dev
-	@$(RUN) -m pytest -q tests/test_checks.py
+	@$(RUN) -m pytest -q tests/test_repository.py
 
 book:
 	@$(PYTHON) scripts/setup.py book

@@ -101,7 +101,8 @@ def test_a_learners_install_has_no_book_or_test_tools() -> None:
 
 def test_no_file_names_a_home_folder_or_a_package_mirror() -> None:
     machine = re.compile(
-        r"/(?:home|Users)/[a-z]\w*/|/root/|(?:index|find-links|registry)\s*=\s*https?://", re.IGNORECASE
+        r"/(?:home|Users)/[a-z]\w*/|/root/\.|(?:index-url|find-links|registry)\s*=\s*https?://",
+        re.IGNORECASE,
     )
     found = [
         f"{path.relative_to(ROOT)}: {match.group()}"
