@@ -24,7 +24,7 @@ VARIANTS = [variant for name in KNOWN for variant in bank.read(BANK, name)]
 def test_a_solution_of_the_bank_earns_what_it_should(variant: bank.Variant, monkeypatch: pytest.MonkeyPatch) -> None:
     known = assignment(variant.assignment)
     answers = bank.answers(variant, known.cells)
-    for seed in (None, "1"):
+    for seed in (None, "1") if variant.kind == "right" else ("1",):  # a right one on the notebook's own inputs too
         if seed:
             monkeypatch.setenv("AUTOGRADER_SEED", seed)
         lost = known.lost(answers)
