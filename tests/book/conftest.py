@@ -59,7 +59,7 @@ def browser() -> Iterator[Browser]:
     quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
-            executable_path=chromium_path(playwright.chromium.executable_path),
+            executable_path=chromium_path(),
             args=["--no-sandbox", "--disable-gpu", "--disable-quic", *quiet],
         )
         yield chromium

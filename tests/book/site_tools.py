@@ -1,6 +1,6 @@
 """What the tests of the book share: how to build it, how to find a browser, what an open page is."""
 
-import shutil
+import runpy
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -20,11 +20,9 @@ def build_book(root: Path = ROOT, *options: str) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, timeout=BUILD_LIMIT)
 
 
-def chromium_path(own: str) -> str:
-    """The system's Chromium, else the one that Playwright downloaded (`own`), else a failure that says what to do."""
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None and Path(own).exists():
-        found = own
+def chromium_path() -> str:
+    """The browser that the set-up finds, or a failure that says what to do."""
+    found = runpy.run_path(str(ROOT / "scripts" / "setup.py"))["find_browser"]()
     if found is None:
         pytest.fail(
             "the site is tested in Chromium, and there is none: `apt-get install chromium` on Debian or Ubuntu, "
