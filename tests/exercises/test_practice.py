@@ -152,14 +152,14 @@ def test_the_solution_prints_what_the_reference_computes(exercise: Exercise) -> 
 def test_the_solution_ends_with_an_error_for_each_refused_input(exercise: Exercise) -> None:
     assert exercise.refused
     for text in exercise.refused.values():
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"\w"):
             run(exercise.solution, text)
 
 
 @pytest.mark.parametrize("name", ["01_groupwise_int8", "02_speculative_rounds"])
 def test_the_reference_refuses_what_the_exercise_refuses(name: str) -> None:
     for text in BY_ID[name].refused.values():
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"\w"):
             ORACLES[name](text)
 
 
