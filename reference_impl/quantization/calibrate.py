@@ -1,0 +1,253 @@
+"""A whole model, layer by layer: run calibration text up to a layer, quantize it, go on with what it computes now.
+
+So each layer is calibrated with the inputs that it will really get, the errors of the layers before it included, and at
+no time is more than one layer's statistics in memory. What is quantized are the four linear layers of each decoder
+layer; the embeddings, the output head and the norms stay as they are. An interrupted run goes on after its last layer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from tqdm import tqdm
+
+from reference_impl.errors import WeightsError
+from reference_impl.model import Layer, Linear, Llama, Recompute
+from reference_impl.quantization.awq import Inputs, scale_layer
+from reference_impl.quantization.gptq import gptq
+from reference_impl.quantization.rounding import quantize
+from reference_impl.quantization.weight import QuantizedWeight
+
+LINEARS = ("wqkv", "wo", "w_gate_up", "w_down")
+METHODS = ("rounding", "gptq", "awq")
+Place = Callable[[int, str, QuantizedWeight], None]  # (layer, name of the linear layer, its weight)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to quantize: the method and the grid; `damping`, `act_order` are GPTQ's, `steps` (ratios to try) AWQ's."""
+
+    method: str
+    bits: int
+    group_size: int | None
+    symmetric: bool = True
+    scale_dtype: str = "float16"
+    damping: float = 0.01
+    act_order: bool = False
+    steps: int = 20
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+        if not hasattr(torch, self.scale_dtype):
+            raise ValueError(f"scale_dtype must be float32, float16 or bfloat16, got {self.scale_dtype!r}")
+
+    def rounded(self, weight: Tensor) -> QuantizedWeight:
+        """Plain rounding on this recipe's grid."""
+        return quantize(weight, self.bits, self.group_size, symmetric=self.symmetric, scale_dtype=self._dtype)
+
+    def with_hessian(self, weight: Tensor, hessian: Tensor) -> QuantizedWeight:
+        """GPTQ on this recipe's grid."""
+        return gptq(
+            weight,
+            hessian,
+            self.bits,
+            self.group_size,
+            symmetric=self.symmetric,
+            scale_dtype=self._dtype,
+            damping=self.damping,
+            act_order=self.act_order,
+        )
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        dtype: torch.dtype = getattr(torch, self.scale_dtype)
+        return dtype
+
+
+@torch.no_grad()
+def quantize_layers(
+    model: Llama,
+    recipe: Recipe,
+    sequences: Sequence[Sequence[int]] = (),
+    *,
+    folder: Path | None = None,
+    place: Place | None = None,
+    progress: bool = True,
+    pass_tokens: int = 1024,
+) -> dict[str, QuantizedWeight]:
+    """Quantizes `model` in place; returns the weights by name, "layers.0.wqkv" to "layers.29.w_down".
+
+    sequences: token ids to calibrate with, which GPTQ and AWQ need; the same ids give the same result. At most
+    `pass_tokens` of them are run at a time (a longer sequence alone). Afterwards the linear layers hold ŵ in the
+    model's dtype, and AWQ's factors are in the norms. place: puts each quantized weight where it belongs instead, for
+    example into a module that computes with it; then nothing is kept here and the result is empty. folder: where
+    finished layers are kept, each file written whole or not at all; with the same model, recipe and text a later call
+    goes on from there, with another it is a ValueError. Raises WeightsError for a damaged file there.
+    """
+    if recipe.method != "rounding" and not sequences:
+        raise ValueError(f"{recipe.method} needs text to calibrate with")
+    if folder is not None:
+        _open_folder(folder, _fingerprint(model, recipe, sequences))
+    passes = _passes(sequences, pass_tokens) if recipe.method != "rounding" else []
+    states = [(batch, _embed(model, batch)) for batch in passes]
+    found: dict[str, QuantizedWeight] = {}
+    label = f"{recipe.method}, {recipe.bits} bits, group {recipe.group_size or 'row'}"
+    for i in tqdm(range(model.config.n_layers), desc=label, unit="layer", disable=not progress, leave=False):
+        layer = model.layers[i]
+        assert isinstance(layer, Layer)
+        path = None if folder is None else folder / f"layer-{i:03d}.safetensors"
+        if path is not None and path.is_file():
+            weights = _load_layer(path, layer, recipe)
+        else:
+            inputs = observe(model, layer, i, states) if states else {}
+            weights = _quantize_layer(layer, model, recipe, inputs)
+            if path is not None:
+                _save_layer(path, layer, weights)
+        for name in LINEARS:
+            if place is None:
+                getattr(layer, name).weight.copy_(weights[name].dequantize())
+                found[f"layers.{i}.{name}"] = weights[name]
+            else:
+                place(i, name, weights[name])
+        if i + 1 < model.config.n_layers:
+            states = [(batch, layer(x, batch, i, *_angles(model, batch, x))) for batch, x in states]
+    return found
+
+
+def observe(model: Llama, layer: Layer, i: int, states: Sequence[tuple[Recompute, Tensor]]) -> dict[str, Inputs]:
+    """What each linear layer of decoder layer `i` is given over all passes, each with the rows that enter the layer."""
+    sums: dict[str, Inputs] = {}
+    n_rows = 0
+
+    def add(name: str, module: Linear, arguments: tuple[Tensor, ...]) -> None:
+        x = arguments[0]
+        hessian, size = (x.T @ x).double(), x.abs().sum(0, dtype=torch.float64)
+        if name in sums:
+            hessian, size = sums[name].hessian.add_(hessian), sums[name].size.add_(size)
+        sums[name] = Inputs(hessian, size)
+
+    hooks = [getattr(layer, name).register_forward_pre_hook(partial(add, name)) for name in LINEARS]
+    try:
+        for batch, x in states:
+            layer(x, batch, i, *_angles(model, batch, x))
+            n_rows += x.shape[0]
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return {name: Inputs(found.hessian / n_rows, found.size / n_rows) for name, found in sums.items()}
+
+
+def calibration_inputs(model: Llama, sequences: Sequence[Sequence[int]], layer: int) -> dict[str, Inputs]:
+    """What the linear layers of one decoder layer are given by the float model: for experiments with one layer."""
+    if not 0 <= layer < model.config.n_layers:
+        raise ValueError(f"the model has layers 0 to {model.config.n_layers - 1}, got {layer}")
+    with torch.no_grad():
+        states = [(batch, _embed(model, batch)) for batch in _passes(sequences, 1024)]
+        for i in range(layer):
+            states = [(batch, model.layers[i](x, batch, i, *_angles(model, batch, x))) for batch, x in states]
+        found = model.layers[layer]
+        assert isinstance(found, Layer)
+        return observe(model, found, layer, states)
+
+
+def _quantize_layer(
+    layer: Layer, model: Llama, recipe: Recipe, inputs: dict[str, Inputs]
+) -> dict[str, QuantizedWeight]:
+    if recipe.method == "awq":
+        scale_layer(layer, model.config, inputs, lambda w: recipe.rounded(w).dequantize(w.dtype), recipe.steps)
+    matrices = {name: getattr(layer, name).weight for name in LINEARS}
+    if recipe.method == "gptq":
+        return {name: recipe.with_hessian(matrix, inputs[name].hessian) for name, matrix in matrices.items()}
+    return {name: recipe.rounded(matrix) for name, matrix in matrices.items()}
+
+
+def _passes(sequences: Sequence[Sequence[int]], most: int) -> list[Recompute]:
+    """Sequences packed into passes of at most `most` tokens, in their order."""
+    packed: list[list[Sequence[int]]] = []
+    for sequence in sequences:
+        if not packed or sum(map(len, packed[-1])) + len(sequence) > most:
+            packed.append([])
+        packed[-1].append(sequence)
+    return [Recompute(*together) for together in packed]
+
+
+def _embed(model: Llama, batch: Recompute) -> Tensor:
+    x = model.look_up(batch.tokens.to(model.embed.device))
+    return x.float() if x.is_cpu and x.dtype is torch.bfloat16 else x  # as in the model's own forward pass
+
+
+def _angles(model: Llama, batch: Recompute, x: Tensor) -> tuple[Tensor, Tensor]:
+    return tuple(table[batch.positions].unsqueeze(1).to(x.dtype) for table in (model.cos, model.sin))  # type: ignore
+
+
+def _fingerprint(model: Llama, recipe: Recipe, sequences: Sequence[Sequence[int]]) -> dict[str, str]:
+    digest = hashlib.sha256()
+    for parameter in model.parameters():
+        digest.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+    text = hashlib.sha256(json.dumps([list(map(int, s)) for s in sequences]).encode())
+    return {"recipe": json.dumps(asdict(recipe)), "model": digest.hexdigest(), "text": text.hexdigest()}
+
+
+def _open_folder(folder: Path, fingerprint: dict[str, str]) -> None:
+    """Makes the folder, or checks that it belongs to this very run."""
+    path = folder / "run.json"
+    if path.is_file():
+        try:
+            earlier = json.loads(path.read_text())
+        except ValueError:
+            raise WeightsError(f"{path}: expected what the run in this folder was about; it is damaged") from None
+        differs = [key for key in fingerprint if earlier.get(key) != fingerprint[key]]
+        if differs:
+            raise ValueError(f"{folder}: holds a run with another {' and '.join(differs)}; take another folder")
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(fingerprint))
+    os.replace(unfinished, path)
+
+
+def _kept(layer: Layer) -> dict[str, Tensor]:
+    """What AWQ changes beside the linear weights."""
+    kept: dict[str, Tensor] = {"attn_norm": layer.attn_norm, "mlp_norm": layer.mlp_norm}
+    return kept if layer.wqkv.bias is None else kept | {"wqkv.bias": layer.wqkv.bias}
+
+
+def _save_layer(path: Path, layer: Layer, weights: dict[str, QuantizedWeight]) -> None:
+    tensors = {name: value.detach().cpu().clone() for name, value in _kept(layer).items()}
+    for name, weight in weights.items():
+        tensors[f"{name}.q"], tensors[f"{name}.scales"] = weight.q.cpu().contiguous(), weight.scales.cpu().contiguous()
+        if weight.zeros is not None:
+            tensors[f"{name}.zeros"] = weight.zeros.cpu().contiguous()
+    unfinished = path.with_suffix(".unfinished")
+    save_file(tensors, unfinished)
+    os.replace(unfinished, path)
+
+
+def _load_layer(path: Path, layer: Layer, recipe: Recipe) -> dict[str, QuantizedWeight]:
+    try:
+        tensors = load_file(path, device=str(layer.attn_norm.device))
+        for name, value in _kept(layer).items():
+            value.copy_(tensors[name])
+        found = {}
+        for name in LINEARS:
+            q, scales, zeros = (tensors.get(f"{name}.{part}") for part in ("q", "scales", "zeros"))
+            if q is None or scales is None or q.shape != getattr(layer, name).weight.shape:
+                raise ValueError(f"{name} is missing or has another shape")
+            width = q.shape[1] if recipe.group_size is None else min(recipe.group_size, q.shape[1])
+            found[name] = QuantizedWeight(q, scales, zeros, recipe.bits, width)
+        return found
+    except (SafetensorError, OSError, KeyError, ValueError, RuntimeError) as error:
+        raise WeightsError(
+            f"{path}: expected a whole quantized layer ({error}); delete it to compute it anew"
+        ) from None
