@@ -1,54 +1,21 @@
-"""Reads the practice exercises, and runs a program of theirs as a shell would: standard input in, output out."""
+"""The practice exercises as `scripts/fill_practice.py` reads them."""
 
 from __future__ import annotations
 
-import contextlib
-import io
+import importlib.util
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from unittest import mock
 
-import yaml
-from in_process import COURSE
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "fill_practice.py"
 
+_spec = importlib.util.spec_from_file_location("fill_practice", SCRIPT)
+assert _spec is not None
+assert _spec.loader is not None
+fill_practice = importlib.util.module_from_spec(_spec)
+sys.modules["fill_practice"] = fill_practice  # dataclasses look their module up
+_spec.loader.exec_module(fill_practice)
 
-@dataclass(frozen=True)
-class Exercise:
-    """One exercise; samples, cases and refused inputs by name."""
-
-    id: str
-    title: str
-    prompt: str
-    xp: int
-    samples: dict[str, str]
-    cases: dict[str, str]
-    refused: dict[str, str]
-    starter: str
-    solution: str
-
-    @property
-    def accepted(self) -> dict[str, str]:
-        return self.samples | self.cases
-
-
-def read(folder: Path) -> Exercise:
-    fields = yaml.safe_load((folder / "exercise.yml").read_text(encoding="utf-8"))
-    for kind in ("samples", "cases", "refused"):
-        listed = fields[kind]
-        fields[kind] = {one["name"]: one["input"] for one in listed}
-        assert len(fields[kind]) == len(listed), f"{folder.name}: two {kind} have the same name"
-    programs = {name: (folder / f"{name}.py").read_text(encoding="utf-8") for name in ("starter", "solution")}
-    return Exercise(**fields, **programs)
-
-
-EXERCISES = [read(path.parent) for path in sorted((COURSE / "practice").glob("*/exercise.yml"))]
-BY_ID = {exercise.id: exercise for exercise in EXERCISES}
-
-
-def run(program: str, text: str) -> str:
-    """What the program prints for this input; raises what the program raises."""
-    out = io.StringIO()
-    with mock.patch.object(sys, "stdin", io.StringIO(text, newline="")), contextlib.redirect_stdout(out):
-        exec(compile(program, "program", "exec"), {"__name__": "__main__"})
-    return out.getvalue()
+Exercise = fill_practice.Exercise
+run = fill_practice.run
+BY_ID = fill_practice.read_all()
+EXERCISES = list(BY_ID.values())

@@ -184,7 +184,7 @@ def test_programs_are_short_and_need_the_standard_library_only(exercise: Exercis
 def test_the_example_in_the_prompt_is_what_the_solution_prints(exercise: Exercise) -> None:
     blocks = re.findall(r"^```\n(.*?)^```$", exercise.prompt, re.MULTILINE | re.DOTALL)
     if len(blocks) == 1:  # a single line of input stands in the sentence
-        blocks = [*re.findall(r"For `([^`]+)` the program prints", exercise.prompt), *blocks]
+        blocks = [*re.findall(r"For `([^`]+)` the output is", exercise.prompt), *blocks]
     text, output = blocks
     assert run(exercise.solution, text) == output
 
