@@ -25,6 +25,7 @@ const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 const isCount = (value) => Number.isInteger(value) && value >= 0 && value < 1e9;
 const isMoment = (value) => typeof value === "string" && isDay(value.slice(0, 10)) && !Number.isNaN(Date.parse(value));
 
+const isNumberOrText = (value) => isNumber(value) || isText(500)(value);
 const isAnswer = (value) =>
   isNumber(value) || isText(300)(value) || (Array.isArray(value) && value.length <= 20 && value.every(isCount));
 const optional = (check) => (value) => value === undefined || check(value);
@@ -53,7 +54,7 @@ const predictionItem = shape({
   card,
   prediction: shape({
     question: isText(2000),
-    answer: isNumber,
+    answer: isNumberOrText,
     unit: isText(100),
     explain: isText(4000),
     tolerance: isNumber,
@@ -68,7 +69,7 @@ const SECTIONS = {
   xp: isCount,
   quizzes: shape({ tries: isCount, best: isCount, passed: isFlag }),
   opening: openingAnswers,
-  predictions: shape({ guess: isNumber, correct: isFlag }),
+  predictions: shape({ guess: isNumberOrText, correct: isFlag }),
   review: (value) => quizItem(value) || predictionItem(value),
   code: shape({ source: isText(50_000), tries: isCount, passed: isFlag }),
 };

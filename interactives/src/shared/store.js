@@ -9,8 +9,8 @@ import { createEmptyCard, fsrs, Rating } from "ts-fsrs";
 import { daysBetween, localDay, REST_DAYS, streakLength } from "./days.js";
 import { emptyDocument, VERSION, whatIsWrong } from "./progress_file.js";
 
-export const KEY = "llm-serving-course";
-export const CHANGED = "llm-serving-course:progress"; // event on window after each change
+export const KEY = "llm-course.progress";
+export const CHANGED = "llm-course:progress"; // event on window after each change
 const scheduler = fsrs({ enable_fuzz: false, enable_short_term: false });
 
 /** Stands in for localStorage where the browser forbids it: everything works, nothing is remembered. */
@@ -123,11 +123,18 @@ export class Store {
     return passed ? this.award(`quiz/${lesson}`, xp) : 0;
   }
 
+  /** Questions of a lesson that were answered wrongly outside its quiz. */
+  missed(lesson, ids) {
+    this.change((document) => {
+      for (const id of ids) this.#miss(document, `quiz/${lesson}/${id}`, { kind: "quiz", lesson, question: id });
+    }, true);
+  }
+
   // --- predictions
 
   /**
    * A committed prediction. The first guess is the one that stays; a wrong one returns in the review.
-   * {key, question, answer, unit, guess, correct, explain, tolerance}: texts are plain, numbers finite.
+   * {key, question, answer, unit, guess, correct, explain, tolerance}: texts are plain; guess and answer are both numbers or both texts.
    */
   recordPrediction({ key, question, answer, unit = "", guess, correct, explain = "", tolerance = 0.05 }) {
     this.change((document) => {
