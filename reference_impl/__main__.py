@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: ("module:function", one line f
     "serve": ("reference_impl.serve:main", "serve a model over HTTP with the interface of the OpenAI API"),
     "soak": ("reference_impl.soak:main", "load a server for minutes with clients that hang up, and look for leaks"),
     "speculate": ("reference_impl.speculative.greedy:main", "exercise: greedy speculative rounds of standard input"),
+    "train-pair": ("reference_impl.training.pair:main", "train the course's own target and draft from scratch"),
 }
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from reference_impl.gguf_reader import StoredType
 
 DEFAULT_MODEL = "smollm2-135m"
+PAIR = ("course-target", "course-draft")  # the course's own, which lie in this package
 _BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "I8": 8, "U8": 8}
 
 
@@ -44,7 +45,7 @@ class Loaded(NamedTuple):
 def load(
     source: str | Path = DEFAULT_MODEL, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
 ) -> Loaded:
-    """Loads "smollm2-135m" (fetched on first use), a GGUF file, or a Hugging Face folder.
+    """Loads "smollm2-135m" (fetched on first use), one of `PAIR`, a GGUF file, or a Hugging Face folder.
 
     Raises WeightsError that names the file and what was expected of it.
     """
@@ -86,9 +87,12 @@ def resolve(source: str | Path) -> Path:
         from reference_impl.fetch import default_model_path
 
         return default_model_path()
+    if source in PAIR:
+        return Path(__file__).parent / "pair" / source
     if not Path(source).exists():
         hint = f"; of the presets only {DEFAULT_MODEL} can be fetched" if source in MODELS else ""
-        raise WeightsError(f"{source}: no such model; expected {DEFAULT_MODEL}, a GGUF file or a folder{hint}")
+        known = ", ".join((DEFAULT_MODEL, *PAIR))
+        raise WeightsError(f"{source}: no such model; expected {known}, a GGUF file or a folder{hint}")
     return Path(source)
 
 
