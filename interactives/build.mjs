@@ -1,0 +1,31 @@
+// Bundles src/NAME/index.js into static/NAME.js, one minified ES module each: anywidget loads a figure as a blob, which
+// can import nothing. host.js alone is a classic script. Names on the command line build only those.
+import { build } from "esbuild";
+import { existsSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const out = process.env.OUT ?? join(here, "static");
+const wanted = process.argv.slice(2);
+const names = readdirSync(join(here, "src"))
+  .filter((name) => existsSync(join(here, "src", name, "index.js")))
+  .filter((name) => wanted.length === 0 || wanted.includes(name));
+
+await Promise.all(
+  names.map((name) =>
+    build({
+      absWorkingDir: here,
+      entryPoints: [join("src", name, "index.js")],
+      outfile: join(out, `${name}.js`),
+      bundle: true,
+      minify: true,
+      charset: "utf8",
+      legalComments: "none",
+      format: name === "host" ? "iife" : "esm",
+      target: "es2022",
+      loader: { ".css": "text" },
+      logLevel: "warning",
+    }),
+  ),
+);

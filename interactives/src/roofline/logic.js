@@ -1,0 +1,30 @@
+// Where a decode step and a prefill stand under the roof: FLOPs per byte, and what the GPU reaches there at best.
+import { deploy, ridge } from "../shared/arithmetic.js";
+
+export const attainable = (gpu, intensity) => Math.min(gpu.peak, gpu.bandwidth * intensity);
+
+/** The decode step of `batch` sequences and the prefill of one prompt. */
+export function roofline(model, gpu, { batch, context, prompt, weight_bits: bits }) {
+  const here = deploy(model, gpu, { bits });
+  const step = here.step(batch, context);
+  const prefill = here.prefillFlops(prompt) / here.used(1, prompt);
+  return {
+    ridge: ridge(gpu),
+    decode: here.intensity(batch, context),
+    step: step.seconds,
+    rate: step.rate,
+    limit: here.limit(batch, context),
+    share: (batch * here.flops(context)) / step.seconds / gpu.peak, // of the peak that the decode step uses
+    ceiling: here.limitIntensity(context), // of decode at any batch
+    crossingBatch: here.crossingBatch(context),
+    crossingContext: here.crossingContext(),
+    maxBatch: here.maxSequences(context),
+    prefill,
+    prefillLimit: prefill < ridge(gpu) ? "bandwidth" : "arithmetic",
+  };
+}
+
+/** The same for several batch sizes: one row of the table each. */
+export function rows(model, gpu, state, batches) {
+  return batches.map((batch) => ({ batch, ...roofline(model, gpu, { ...state, batch }) }));
+}

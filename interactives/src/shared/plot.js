@@ -1,0 +1,88 @@
+// Figures as SVG text: pure functions of their data, so Node can draw them too. Colours are the variables of style.css,
+// with the light ones as defaults: a figure that left its page is still readable.
+import { esc, tick } from "./format.js";
+
+const LIGHT = {
+  ink: "#1b1f24", muted: "#57606a", line: "#d0d7de", bg: "#ffffff", soft: "#f3f5f7",
+  blue: "#0072b2", orange: "#d55e00", green: "#009e73", sky: "#56b4e9", yellow: "#e69f00", purple: "#b1568f",
+  "blue-t": "#00639c", "orange-t": "#b04d00", "green-t": "#00734f", "purple-t": "#97437a",
+};
+export const c = (name) => `var(--x-${name},${LIGHT[name]})`;
+
+/** A number as an SVG coordinate. */
+export const px = (value) => (Math.round(value * 100) / 100).toString();
+
+export function scale({ min, max, log = false }, from, to) {
+  const f = log ? Math.log : (value) => value;
+  const [low, high] = [f(min), f(max)];
+  const map = (value) => from + ((f(value) - low) / (high - low)) * (to - from);
+  map.invert = (at) => {
+    const value = low + ((at - from) / (to - from)) * (high - low);
+    return log ? Math.exp(value) : value;
+  };
+  return map;
+}
+
+/** Round numbers from min to max, about `count` of them. */
+export function ticks({ min, max, log = false }, count = 6) {
+  if (log) {
+    const decades = Math.log10(max / min);
+    const mantissas = decades <= count / 3 ? [1, 2, 5] : decades <= count ? [1] : [1];
+    const every = Math.max(1, Math.ceil(decades / count));
+    const found = [];
+    for (let power = Math.floor(Math.log10(min)); power <= Math.ceil(Math.log10(max)); power++) {
+      if (power % every) continue;
+      for (const mantissa of mantissas) found.push(mantissa * 10 ** power);
+    }
+    return found.filter((value) => value >= min * 0.999 && value <= max * 1.001);
+  }
+  const raw = (max - min) / count;
+  const magnitude = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 2.5, 5, 10].map((m) => m * magnitude).find((value) => value >= raw * 0.999);
+  const found = [];
+  for (let i = Math.ceil(min / step - 1e-9); i * step <= max + step * 1e-6; i++) found.push(i * step);
+  return found;
+}
+
+export function text(x, y, words, { anchor = "start", color = "ink", weight = 400, size = 12, halo = true } = {}) {
+  const ring = halo ? `paint-order="stroke" stroke="${c("bg")}" stroke-width="3.5" stroke-linejoin="round"` : "";
+  return `<text x="${px(x)}" y="${px(y)}" text-anchor="${anchor}" fill="${c(color)}" font-size="${size}" font-weight="${weight}" ${ring}>${esc(words)}</text>`;
+}
+
+export const line = (x1, y1, x2, y2, { color = "ink", width = 1.5, dash = "" } = {}) =>
+  `<line x1="${px(x1)}" y1="${px(y1)}" x2="${px(x2)}" y2="${px(y2)}" stroke="${c(color)}" stroke-width="${width}"${dash ? ` stroke-dasharray="${dash}"` : ""}/>`;
+
+export const rect = (x, y, width, height, { fill = "blue", stroke = "", radius = 0, opacity = 1 } = {}) =>
+  `<rect x="${px(x)}" y="${px(y)}" width="${px(Math.max(0, width))}" height="${px(Math.max(0, height))}" fill="${fill.startsWith("url") || fill === "none" ? fill : c(fill)}"${stroke ? ` stroke="${c(stroke)}"` : ""}${radius ? ` rx="${radius}"` : ""}${opacity < 1 ? ` opacity="${opacity}"` : ""}/>`;
+
+export const path = (points, { color = "blue", width = 2, dash = "", fill = "none" } = {}) =>
+  `<path d="${points.map(([x, y], i) => `${i ? "L" : "M"}${px(x)} ${px(y)}`).join("")}" fill="${fill}" stroke="${c(color)}" stroke-width="${width}" stroke-linejoin="round" stroke-linecap="round"${dash ? ` stroke-dasharray="${dash}"` : ""}/>`;
+
+export const dot = (x, y, { color = "blue", r = 6, hollow = false } = {}) =>
+  `<circle cx="${px(x)}" cy="${px(y)}" r="${r}" fill="${hollow ? c("bg") : c(color)}" stroke="${hollow ? c(color) : c("bg")}" stroke-width="2"/>`;
+
+/** Axes with the units said once: the y label stands above the axis, level, the x label below its end. */
+export function axes({ width, height, left = 52, right = 14, top = 30, bottom = 42, x, y, grid = true }) {
+  const X = scale(x, left, width - right);
+  const Y = scale(y, height - bottom, top);
+  const parts = [];
+  for (const value of y.ticks ?? ticks(y, y.count ?? Math.max(3, Math.round((height - top - bottom) / 45)))) {
+    if (grid) parts.push(line(left, Y(value), width - right, Y(value), { color: "line", width: 1 }));
+    parts.push(text(left - 7, Y(value) + 4, (y.format ?? tick)(value), { anchor: "end", color: "muted", halo: false }));
+  }
+  for (const value of x.ticks ?? ticks(x, x.count ?? Math.max(3, Math.round((width - left - right) / 80)))) {
+    parts.push(line(X(value), height - bottom, X(value), height - bottom + 4, { color: "muted", width: 1 }));
+    parts.push(text(X(value), height - bottom + 17, (x.format ?? tick)(value), { anchor: "middle", color: "muted", halo: false }));
+  }
+  parts.push(line(left, height - bottom, width - right, height - bottom, { color: "muted", width: 1 }));
+  if (y.label) parts.push(text(4, 14, y.label, { color: "muted", halo: false }));
+  if (x.label) parts.push(text(width - right, height - 6, x.label, { anchor: "end", color: "muted", halo: false }));
+  return { X, Y, svg: parts.join(""), left, right: width - right, top, bottom: height - bottom };
+}
+
+export const svg = (width, height, label, inner) =>
+  `<svg role="img" aria-label="${esc(label)}" viewBox="0 0 ${px(width)} ${px(height)}" width="${px(width)}" height="${px(height)}" style="max-width:100%;height:auto;font-family:inherit" xmlns="http://www.w3.org/2000/svg">${inner}</svg>`;
+
+/** Diagonal hatching for what is reserved and unused: told from a plain colour by every eye and on paper. */
+export const hatch = (id, color = "muted") =>
+  `<pattern id="${id}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line x1="0" y1="0" x2="0" y2="6" stroke="${c(color)}" stroke-width="1.6"/></pattern>`;

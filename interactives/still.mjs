@@ -1,0 +1,27 @@
+// Draws worked figures without a browser. Standard input: [{name, state}]; standard output: a list of HTML, "" where a
+// module draws none. With --write it makes static/NAME.html for the default state of every module.
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const folder = process.env.OUT ?? join(dirname(fileURLToPath(import.meta.url)), "static");
+
+async function draw({ name, state }) {
+  const file = join(folder, `${name}.js`);
+  if (!existsSync(file)) return "";
+  const module = await import(pathToFileURL(file).href);
+  if (!module.default?.still) return "";
+  const { title, figure, say, table } = module.default.still(state);
+  return `<p class="still-title"><strong>${title}</strong></p><div class="still-figure">${figure}</div><p>${say}</p>${table}`;
+}
+
+if (process.argv.includes("--write")) {
+  for (const file of readdirSync(folder).filter((name) => name.endsWith(".js") && name !== "host.js")) {
+    const name = file.slice(0, -3);
+    const html = await draw({ name, state: {} });
+    if (html) writeFileSync(join(folder, `${name}.html`), `${html}\n`);
+  }
+} else {
+  const wanted = JSON.parse(readFileSync(0, "utf8"));
+  process.stdout.write(JSON.stringify(await Promise.all(wanted.map(draw))));
+}
