@@ -25,6 +25,7 @@ from reference_impl.errors import WeightsError
 from reference_impl.model import Layer, Linear, Llama, Recompute
 from reference_impl.quantization.awq import Inputs, scale_layer
 from reference_impl.quantization.gptq import gptq
+from reference_impl.quantization.passes import PASS_TOKENS, advance, enter, packed
 from reference_impl.quantization.rounding import quantize
 from reference_impl.quantization.weight import QuantizedWeight
 
@@ -84,7 +85,7 @@ def quantize_layers(
     folder: Path | None = None,
     place: Place | None = None,
     progress: bool = True,
-    pass_tokens: int = 1024,
+    pass_tokens: int = PASS_TOKENS,
 ) -> dict[str, QuantizedWeight]:
     """Quantizes `model` in place; returns the weights by name, "layers.0.wqkv" to "layers.29.w_down".
 
@@ -99,8 +100,8 @@ def quantize_layers(
         raise ValueError(f"{recipe.method} needs text to calibrate with")
     if folder is not None:
         _open_folder(folder, _fingerprint(model, recipe, sequences))
-    passes = _passes(sequences, pass_tokens) if recipe.method != "rounding" else []
-    states = [(batch, _embed(model, batch)) for batch in passes]
+    passes = packed(sequences, pass_tokens) if recipe.method != "rounding" else []
+    states = [(batch, enter(model, batch)) for batch in passes]
     found: dict[str, QuantizedWeight] = {}
     label = f"{recipe.method}, {recipe.bits} bits, group {recipe.group_size or 'row'}"
     for i in tqdm(range(model.config.n_layers), desc=label, unit="layer", disable=not progress, leave=False):
@@ -110,7 +111,7 @@ def quantize_layers(
         if path is not None and path.is_file():
             weights = _load_layer(path, layer, recipe)
         else:
-            inputs = observe(model, layer, i, states) if states else {}
+            inputs = observe(model, i, states) if states else {}
             weights = _quantize_layer(layer, model, recipe, inputs)
             if path is not None:
                 _save_layer(path, layer, weights)
@@ -121,11 +122,11 @@ def quantize_layers(
             else:
                 place(i, name, weights[name])
         if i + 1 < model.config.n_layers:
-            states = [(batch, layer(x, batch, i, *_angles(model, batch, x))) for batch, x in states]
+            states = [(batch, advance(model, i, batch, x)) for batch, x in states]
     return found
 
 
-def observe(model: Llama, layer: Layer, i: int, states: Sequence[tuple[Recompute, Tensor]]) -> dict[str, Inputs]:
+def observe(model: Llama, i: int, states: Sequence[tuple[Recompute, Tensor]]) -> dict[str, Inputs]:
     """What each linear layer of decoder layer `i` is given over all passes, each with the rows that enter the layer."""
     sums: dict[str, Inputs] = {}
     n_rows = 0
@@ -137,10 +138,11 @@ def observe(model: Llama, layer: Layer, i: int, states: Sequence[tuple[Recompute
             hessian, size = sums[name].hessian.add_(hessian), sums[name].size.add_(size)
         sums[name] = Inputs(hessian, size)
 
+    layer = model.layers[i]
     hooks = [getattr(layer, name).register_forward_pre_hook(partial(add, name)) for name in LINEARS]
     try:
         for batch, x in states:
-            layer(x, batch, i, *_angles(model, batch, x))
+            advance(model, i, batch, x)
             n_rows += x.shape[0]
     finally:
         for hook in hooks:
@@ -153,12 +155,10 @@ def calibration_inputs(model: Llama, sequences: Sequence[Sequence[int]], layer: 
     if not 0 <= layer < model.config.n_layers:
         raise ValueError(f"the model has layers 0 to {model.config.n_layers - 1}, got {layer}")
     with torch.no_grad():
-        states = [(batch, _embed(model, batch)) for batch in _passes(sequences, 1024)]
+        states = [(batch, enter(model, batch)) for batch in packed(sequences)]
         for i in range(layer):
-            states = [(batch, model.layers[i](x, batch, i, *_angles(model, batch, x))) for batch, x in states]
-        found = model.layers[layer]
-        assert isinstance(found, Layer)
-        return observe(model, found, layer, states)
+            states = [(batch, advance(model, i, batch, x)) for batch, x in states]
+        return observe(model, layer, states)
 
 
 def _quantize_layer(
@@ -170,25 +170,6 @@ def _quantize_layer(
     if recipe.method == "gptq":
         return {name: recipe.with_hessian(matrix, inputs[name].hessian) for name, matrix in matrices.items()}
     return {name: recipe.rounded(matrix) for name, matrix in matrices.items()}
-
-
-def _passes(sequences: Sequence[Sequence[int]], most: int) -> list[Recompute]:
-    """Sequences packed into passes of at most `most` tokens, in their order."""
-    packed: list[list[Sequence[int]]] = []
-    for sequence in sequences:
-        if not packed or sum(map(len, packed[-1])) + len(sequence) > most:
-            packed.append([])
-        packed[-1].append(sequence)
-    return [Recompute(*together) for together in packed]
-
-
-def _embed(model: Llama, batch: Recompute) -> Tensor:
-    x = model.look_up(batch.tokens.to(model.embed.device))
-    return x.float() if x.is_cpu and x.dtype is torch.bfloat16 else x  # as in the model's own forward pass
-
-
-def _angles(model: Llama, batch: Recompute, x: Tensor) -> tuple[Tensor, Tensor]:
-    return tuple(table[batch.positions].unsqueeze(1).to(x.dtype) for table in (model.cos, model.sin))  # type: ignore
 
 
 def _fingerprint(model: Llama, recipe: Recipe, sequences: Sequence[Sequence[int]]) -> dict[str, str]:
