@@ -1,6 +1,7 @@
 """Build the site: run every lesson from clean, render all pages, fail on any error or warning.
 
     python book/build.py                  # book/_build/html
+    python book/build.py --draft          # the same without running the lessons: to look at pages
     python book/build.py --if-changed     # only if a source differs from those of the site that lies there
 
 Four steps. The npm packages of package-lock.json come into book/node_modules (only when the lock file changed); the
@@ -12,7 +13,6 @@ the notebook as it lies in notebooks/. Exit status: 0 built, 1 not built, with t
 import argparse
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -22,25 +22,16 @@ from pathlib import Path
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # optional for jsonschema, 3 s to import
 
 import nbformat  # noqa: E402
+from layout import NODE_MODULES, lay_out  # noqa: E402
 from lesson import LessonError, run_lesson  # noqa: E402
 from npm import NpmError, find_tool, install_packages  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-NODE_MODULES = HERE / "node_modules"
-NOT_PAGES = {
-    "_build",
-    "node_modules",
-    "__pycache__",
-    "package.json",
-    "package-lock.json",
-    "build.py",
-    "lesson.py",
-    "npm.py",
-}
-
-
 QUICK_IMPORT = "import sys; sys.modules.setdefault('rfc3987_syntax', None)"  # as above, for the child
-SOURCES = ("book", "notebooks", "reference_impl", "interactives", "pyproject.toml", "constraints.txt")
+SOURCES = (
+    *("book", "notebooks", "reference_impl", "interactives", "autograder", "exercises/practice", "exercises/source"),
+    *("pyproject.toml", "constraints.txt", "CONTRIBUTING.md"),
+)
 
 
 class BuildError(Exception):
@@ -72,21 +63,6 @@ def lessons_of(book: Path, notebooks: Path) -> list[str]:
         if not (notebooks.parent / name).is_file():
             raise BuildError(f"{book / '_toc.yml'} names {name}, which does not exist")
     return names
-
-
-def lay_out(book: Path, source: Path) -> None:
-    """Copy pages, configuration and assets, and the files that KaTeX's pages need: its style sheet and fonts."""
-    shutil.copytree(book, source, ignore=lambda folder, names: NOT_PAGES & set(names))
-    katex = NODE_MODULES / "katex" / "dist"
-    target = source / "_assets" / "katex"
-    (target / "fonts").mkdir(parents=True)
-    # Every browser since 2018 takes woff2: the older forms of each font stay behind, and the style sheet forgets them.
-    style_sheet = re.sub(
-        r',url\([^)]*\.(?:woff|ttf)\) format\("[a-z]+"\)', "", (katex / "katex-swap.min.css").read_text()
-    )
-    (target / "katex.min.css").write_text(style_sheet)
-    for font in (katex / "fonts").glob("*.woff2"):
-        shutil.copy(font, target / "fonts")
 
 
 def run_lessons(root: Path, names: list[str], source: Path) -> list[str]:
@@ -127,8 +103,11 @@ def render(source: Path, book: Path) -> None:
         raise BuildError(f"Jupyter Book reports:\n{told or done.stdout.strip()}")
 
 
-def build(root: Path, if_changed: bool = False) -> Path:
-    """Build `root`/book with the lessons of `root`/notebooks; returns the folder of the site. Raises BuildError."""
+def build(root: Path, if_changed: bool = False, run: bool = True) -> Path:
+    """Build `root`/book with the lessons of `root`/notebooks; returns the folder of the site. Raises BuildError.
+
+    `run` false: lessons as they lie in notebooks/, without outputs. Such a site is a draft and leaves no stamp.
+    """
     book, notebooks = root / "book", root / "notebooks"
     built = book / "_build"
     source, site = built / "source", built / "html"
@@ -143,12 +122,17 @@ def build(root: Path, if_changed: bool = False) -> Path:
     install_packages(HERE)
     names = lessons_of(book, notebooks)
     shutil.rmtree(built, ignore_errors=True)  # nothing of an earlier build may survive
-    lay_out(book, source)
+    lay_out(root, source)
 
-    say(f"2/4 lessons: {len(names)} to run")
-    problems = run_lessons(root, names, source)
-    if problems:
-        raise BuildError("\n".join(problems))
+    if run:
+        say(f"2/4 lessons: {len(names)} to run")
+        if problems := run_lessons(root, names, source):
+            raise BuildError("\n".join(problems))
+    else:
+        say(f"2/4 lessons: {len(names)}, without running them")
+        for name in names:
+            (source / name).parent.mkdir(exist_ok=True)
+            shutil.copy(root / name, source / name)
 
     say("3/4 pages")
     try:
@@ -161,7 +145,8 @@ def build(root: Path, if_changed: bool = False) -> Path:
     for name in names:
         shutil.copy(root / name, site / "_sources" / name)
     shutil.rmtree(built / ".doctrees", ignore_errors=True)
-    stamp.write_text(sources)
+    if run:
+        stamp.write_text(sources)
     return site
 
 
@@ -169,10 +154,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--root", type=Path, default=HERE.parent, help="folder that holds book/ and notebooks/")
     parser.add_argument("--if-changed", action="store_true", help="keep a site that was built from the same sources")
+    parser.add_argument("--draft", action="store_true", help="do not run the lessons: quick, to look at pages")
     arguments = parser.parse_args()
     start = time.perf_counter()
     try:
-        site = build(arguments.root.resolve(), arguments.if_changed)
+        site = build(arguments.root.resolve(), arguments.if_changed, run=not arguments.draft)
     except (BuildError, NpmError) as error:
         print(f"The book was not built.\n{error}", file=sys.stderr)
         return 1

@@ -40,7 +40,7 @@ PLACE = re.compile(
     r'(<div class="interactive" data-interactive="([\w-]+)" data-state="([^"]*)">)(.*?)(<!-- /interactive --></div>)',
     re.DOTALL,
 )
-EXPORT = re.compile(r"export\s*\{\s*([\w$]+) as default\s*\};?\s*$")
+EXPORT = re.compile(r"export\s*\{[^}]*?([\w$]+) as default[^}]*\};?\s*$")
 NEEDS_HOST = ("data-interactive=", "data-gpu-number=", "data-gpu-choice")
 
 

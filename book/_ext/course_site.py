@@ -79,6 +79,7 @@ def _quote_formulas_once(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict:
     app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it even where sphinx-comments is not used
+    app.add_js_file("course/site.js", type="module")
     app.connect("build-finished", _quote_formulas_once)
     app.connect("html-page-context", _prepare_images)
     app.connect("html-page-context", _add_source_line, priority=900)

@@ -1,0 +1,82 @@
+"""Sphinx extension: what a page may load, and when. Runs over the finished HTML files.
+
+Each page gets a content security policy that allows its own site and the inline scripts that it has (by their digest);
+the search index, which grows with the book, is loaded by the search page alone; and the service worker learns which
+files make the book. A discussion on another host, where the site is configured for one, is the only exception.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+INLINE = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)[^>]*>(.*?)</script>", re.S)
+SEARCH_SCRIPTS = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
+HANDLER = re.compile(r'\sonclick="window\.print\(\)"')
+GISCUS = "https://giscus.app"
+NOT_KEPT = (
+    "_sources/",
+    "_static/pyodide/",
+    "_static/locales/",
+    "_static/images/",
+    "sw.js",
+    ".buildinfo",
+    "objects.inv",
+)
+
+
+def policy(html: str, other_host: str = "") -> str:
+    """The content security policy of one page."""
+    digests = sorted(
+        {base64.b64encode(hashlib.sha256(body.encode()).digest()).decode() for body in INLINE.findall(html)}
+    )
+    scripts = " ".join(["'self'", *(f"'sha256-{digest}'" for digest in digests), other_host]).strip()
+    frames = other_host or "'none'"
+    return (
+        f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline' {other_host}".rstrip()
+        + f"; img-src 'self' data:; font-src 'self' data:; worker-src 'self'; connect-src 'self'; frame-src {frames}"
+        + "; object-src 'none'; base-uri 'self'; form-action 'self'"
+    )
+
+
+def finish(html: str, name: str, other_host: str = "") -> str:
+    """The HTML of a page with its policy, without the search index and without inline handlers."""
+    if name != "search.html":
+        html = SEARCH_SCRIPTS.sub("", html)
+    html = HANDLER.sub("", html)
+    tag = f'<meta http-equiv="Content-Security-Policy" content="{policy(html, other_host)}">'
+    return html.replace('<meta charset="utf-8" />', f'<meta charset="utf-8" />\n    {tag}', 1)
+
+
+def book_files(site: Path) -> list[str]:
+    """What the service worker keeps: all that pages show, without Python, which is kept when it was used."""
+    names = sorted(file.relative_to(site).as_posix() for file in site.rglob("*") if file.is_file())
+    return [name for name in names if not name.startswith(NOT_KEPT)]
+
+
+def _finish_all(app: Sphinx, exception: Exception | None) -> None:
+    if exception is not None or app.builder.name != "html":
+        return
+    site = Path(app.outdir)
+    other_host = GISCUS if app.config.course_discussion.get("server") == "giscus" else ""
+    for file in site.rglob("*.html"):
+        if "_static" not in file.relative_to(site).parts:
+            name = file.relative_to(site).as_posix()
+            file.write_text(finish(file.read_text("utf-8"), name, other_host), "utf-8")
+    worker = Path(app.srcdir) / "_sw.js"
+    if worker.exists():
+        files = book_files(site)
+        digest = hashlib.sha256()
+        for name in files:
+            digest.update(name.encode() + (site / name).read_bytes())
+        text = worker.read_text("utf-8").replace("__VERSION__", digest.hexdigest()[:16])
+        (site / "sw.js").write_text(text.replace("__FILES__", json.dumps(files)), "utf-8")
+
+
+def setup(app: Sphinx) -> dict:
+    app.add_config_value("course_discussion", {"server": "off"}, "html")
+    app.connect("build-finished", _finish_all, priority=950)  # after slim_icons, which changes files too
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

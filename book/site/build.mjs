@@ -1,0 +1,23 @@
+// Bundles the site's own scripts: node build.mjs OUT PYODIDE_SIZES_JSON. Chunks that a page may never need stay apart.
+import { build } from "esbuild";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const [out, sizes] = process.argv.slice(2);
+await build({
+  absWorkingDir: here,
+  entryPoints: ["site.js", "practice.js", "python_worker.js"],
+  outdir: out,
+  bundle: true,
+  splitting: true,
+  minify: true,
+  format: "esm",
+  charset: "utf8",
+  legalComments: "none",
+  target: "es2022",
+  loader: { ".py": "text", ".css": "text" },
+  define: { __PYODIDE_SIZES__: sizes },
+  nodePaths: [join(here, "..", "node_modules")],
+  logLevel: "warning",
+});

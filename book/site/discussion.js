@@ -1,0 +1,70 @@
+// The thread under a lesson: Isso on the site's own server, or giscus where the site was built for it. Loaded when the
+// reader comes near; a page whose server does not answer says so in one line and goes on without.
+
+function quietly(place, text) {
+  place.replaceChildren(Object.assign(document.createElement("p"), { className: "discussion-note", textContent: text }));
+}
+
+async function isso(section, place, settings, root) {
+  const server = new URL(settings.address, root);
+  const script = new URL("js/embed.min.js", server);
+  const answer = await fetch(script, { method: "HEAD" });
+  if (!answer.ok) throw new Error(`${script} answers ${answer.status}`);
+  place.replaceChildren();
+  const thread = document.createElement("section");
+  thread.id = "isso-thread";
+  thread.dataset.issoId = settings.thread;
+  thread.dataset.title = settings.title;
+  place.append(thread);
+  const element = document.createElement("script");
+  element.dataset.isso = server.href.replace(/\/$/, "");
+  for (const [name, value] of Object.entries({ css: "true", lang: "en", replyNotifications: "false", avatar: "false", vote: "false", feed: "false", requireAuthor: "true" })) {
+    element.dataset[`isso${name[0].toUpperCase()}${name.slice(1)}`] = value;
+  }
+  element.src = script;
+  await new Promise((resolve, reject) => {
+    element.onload = resolve;
+    element.onerror = () => reject(new Error(`cannot load ${script}`));
+    document.head.append(element);
+  });
+  nameFields(thread);
+}
+
+/** Isso marks its form's fields by place only; readers who hear a page need names. */
+function nameFields(thread) {
+  const name = () => {
+    for (const area of thread.querySelectorAll(".isso-textarea")) {
+      if (!area.hasAttribute("aria-label")) area.setAttribute("aria-label", "Your question or answer");
+    }
+  };
+  new MutationObserver(name).observe(thread, { childList: true, subtree: true });
+  name();
+}
+
+function giscus(place, settings) {
+  const element = document.createElement("script");
+  const values = {
+    repo: settings.repo, repoId: settings.repo_id, category: settings.category, categoryId: settings.category_id,
+    mapping: "specific", term: settings.title, strict: "1", reactionsEnabled: "0", inputPosition: "top", lang: "en",
+    theme: document.documentElement.dataset.theme === "dark" ? "dark" : "light",
+  };
+  Object.assign(element.dataset, values);
+  element.src = "https://giscus.app/client.js";
+  element.crossOrigin = "anonymous";
+  return new Promise((resolve, reject) => {
+    element.onload = resolve;
+    element.onerror = () => reject(new Error("giscus.app does not answer"));
+    place.replaceChildren(element);
+  });
+}
+
+export async function showDiscussion(section, root) {
+  const settings = JSON.parse(section.dataset.discussion);
+  const place = section.querySelector(".discussion-place");
+  quietly(place, "Loading the discussion …");
+  try {
+    await (settings.server === "giscus" ? giscus(place, settings) : isso(section, place, settings, root));
+  } catch {
+    quietly(place, "The discussion cannot be reached from here. Everything else works without it.");
+  }
+}
