@@ -4,6 +4,7 @@ each page its source and licence.
 
 import base64
 import hashlib
+import json
 import re
 import struct
 from html import escape
@@ -63,6 +64,30 @@ def _add_source_line(app: Sphinx, pagename: str, templatename: str, context: dic
     context["theme_extra_footer"] = source + licence
 
 
+def _add_lesson_tools(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: Any) -> None:
+    """Above a lesson the ways to open it, below it the thread about it."""
+    if not pagename.startswith("notebooks/") or "body" not in context:
+        return
+    notebook = escape(f"{pagename}.ipynb")
+    download = context["pathto"](f"_sources/{pagename}.ipynb", 1)
+    ways = [f'<a href="{download}" download>Download as a notebook</a>']
+    for name, address in app.config.course_open_in.items():
+        ways.insert(0, f'<a href="{escape(address)}{notebook}">Open in {escape(name)}</a>')
+    tools = f'<p class="lesson-tools d-print-none">{"".join(f"<span>{way}</span>" for way in ways)}</p>'
+    context["body"] = context["body"].replace("</h1>", f"</h1>\n{tools}", 1)
+
+    discussion = app.config.course_discussion
+    if discussion.get("server", "off") != "off":
+        title = re.sub(r"<[^>]+>", "", context["title"])
+        data = escape(json.dumps({**discussion, "thread": f"/{pagename}", "title": title}))
+        context["body"] += (
+            f'<section class="discussion d-print-none" data-discussion="{data}">'
+            '<h2 id="questions-about-this-lesson">Questions about this lesson</h2>'
+            "<p>Stuck? Ask. Figured something out? Explaining it is one of the best ways to learn.</p>"
+            '<div class="discussion-place"></div></section>'
+        )
+
+
 SEARCH_LEAVES_OUT = '[".headerlink", "script", "style"'  # in Sphinx's searchtools.js
 
 
@@ -82,5 +107,7 @@ def setup(app: Sphinx) -> dict:
     app.add_js_file("course/site.js", type="module")
     app.connect("build-finished", _quote_formulas_once)
     app.connect("html-page-context", _prepare_images)
+    app.connect("html-page-context", _add_lesson_tools, priority=600)
     app.connect("html-page-context", _add_source_line, priority=900)
+    app.add_config_value("course_open_in", {}, "html")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
