@@ -5,6 +5,7 @@
 //   controls(state, env)      specs of controls.js; the state they hold also goes into the page's address
 //   question(state, env)      or null; state is the start state. kind number | choice | draw (see question.js)
 //   view(state, env)          -> {figure, say, table: {caption, head, rows, now}}; figure is HTML of SVGs
+//   changed(key)              more of the state that a control changes;  fresh: what it makes of `local`
 //   actions {name(api, data)} for buttons data-act="name" in the figure;  drag(api, event data) for data-drag handles
 // env: {gpu, gpuKey, width, shown (the question is answered), local (what this view alone knows), still (on paper)}.
 import { allowed, build } from "./controls.js";
@@ -46,8 +47,8 @@ export function explorer(def) {
 
 function mount(def, model, el) {
   const prefix = `x${++count}`;
-  el.setAttribute("data-lm-suppress-shortcuts", "true"); // JupyterLab's single-key shortcuts: "d d" deletes a cell
   const host = document.createElement("div");
+  host.setAttribute("data-lm-suppress-shortcuts", "true"); // JupyterLab's single-key shortcuts: "d d" deletes a cell
   el.append(host);
   const root = host.attachShadow({ mode: "open" });
   root.innerHTML = `<style>${style}</style><div class="x" role="group" aria-label="${esc(def.title)}" data-figure="${def.name}">
@@ -78,8 +79,10 @@ function mount(def, model, el) {
   const ask = () => (model.get("ask") === false ? null : (def.question?.(start, env()) ?? null));
   question = ask();
   if (question) asked = answerGiven(question);
+  if (question?.kind === "draw" && asked) local.guess = asked;
 
   function set(changes) {
+    if (local.playing) local = { ...local, playing: false };
     for (const [key, value] of Object.entries(changes)) model.set(key, value);
     model.save_changes();
     draw();
@@ -103,7 +106,7 @@ function mount(def, model, el) {
   function commit(guess) {
     asked = guess;
     keepAnswer(question, guess);
-    if (guess !== null && question.kind !== "draw") record(question, guess);
+    if (guess !== null) record(question, guess);
     frame.setAttribute("data-moves", "");
     drawQuestion();
     draw();
@@ -131,7 +134,10 @@ function mount(def, model, el) {
     if (signature !== specs) {
       const focus = root.activeElement?.dataset?.key;
       specs = signature;
-      showControls = build(controlsBox, wanted, prefix, (key, value) => set({ [key]: value, ...(def.changed?.(key, value, read()) ?? {}) }));
+      showControls = build(controlsBox, wanted, prefix, (key, value) => {
+        if (def.fresh) local = { ...local, ...def.fresh };
+        set({ [key]: value, ...(def.changed?.(key) ?? {}) });
+      });
       if (focus) controlsBox.querySelector(`[data-key="${focus}"]`)?.focus();
     }
     part("controls").hidden = wanted.length === 0;
@@ -180,7 +186,9 @@ function mount(def, model, el) {
     commit() {
       const fault = part("ask").querySelector(".fault");
       if (question.kind === "draw") {
-        commit(question.read(read(), env()));
+        const guess = question.read(read(), env());
+        local = { ...local, guess };
+        commit(guess);
       } else if (question.kind === "choice") {
         const chosen = part("ask").querySelector("input:checked");
         if (chosen) commit(Number(chosen.value));
@@ -201,6 +209,11 @@ function mount(def, model, el) {
   });
   root.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && event.target.matches(".ask input")) builtIn.commit();
+  });
+  root.addEventListener("change", (event) => {
+    const { change, ...data } = event.target.closest(".figure [data-change]")?.dataset ?? {};
+    // Drawn anew only once the focus is where the learner was going.
+    if (change) requestAnimationFrame(() => def.actions[change](api, { ...data, value: event.target.value }));
   });
   root.addEventListener("input", (event) => {
     const field = event.target.closest(".figure [data-input]");

@@ -34,4 +34,4 @@ export function seconds(value, digits = 3) {
 export const plural = (n, one, many = `${one}s`) => `${int(n)} ${n === 1 ? one : many}`;
 
 /** A round number on an axis: no zeros behind the point. */
-export const tick = (value) => value.toLocaleString("en-US", { maximumSignificantDigits: 5 }).replace(/^-/, "−");
+export const tick = (value) => (value + 0).toLocaleString("en-US", { maximumSignificantDigits: 5 }).replace(/^-/, "−");

@@ -40,7 +40,7 @@ export function ticks({ min, max, log = false }, count = 6) {
   const magnitude = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 2.5, 5, 10].map((m) => m * magnitude).find((value) => value >= raw * 0.999);
   const found = [];
-  for (let i = Math.ceil(min / step - 1e-9); i * step <= max + step * 1e-6; i++) found.push(i * step);
+  for (let i = Math.ceil(min / step - 1e-9); i * step <= max + step * 1e-6; i++) found.push(i * step + 0);
   return found;
 }
 

@@ -46,6 +46,13 @@ export function verdict(question, guess) {
 }
 
 export function record(question, guess) {
+  if (question.kind === "draw") {
+    const { review, key, explain } = question;
+    const point = question.point(guess);
+    const correct = Math.abs(point - review.answer) <= review.tolerance * Math.abs(review.answer);
+    recordPrediction({ key, ...review, guess: point, correct, explain });
+    return;
+  }
   const choice = question.kind === "choice";
   recordPrediction({
     key: question.key,
