@@ -18,6 +18,7 @@ import io
 import json
 import re
 import sys
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -94,12 +95,23 @@ def _code(exercise: Exercise, kind: str) -> str:
     rows = []
     for name, text in inputs.items():
         output = [run(exercise.solution, text).removesuffix("\n")] if kind == "samples" else []
-        parts = [json.dumps(part, ensure_ascii=False) for part in (name, text, *output)]
-        row = f"    ({', '.join(parts)}),"
+        row = f"    ({', '.join(map(_quoted, (name, text, *output)))}),"
         if len(row) > _WIDTH:
-            row = "\n".join(["    (", *(f"        {part}," for part in parts), "    ),"])
+            row = "\n".join(["    (", *map(_on_its_own, (name, text, *output)), "    ),"])
         rows.append(row)
     return "\n".join([f"{kind} = [", *rows, "]"])
+
+
+def _on_its_own(text: str) -> str:
+    """On a line of its own; where that is too long, on one for each of its lines. As ruff would write it."""
+    whole = f"        {_quoted(text)},"
+    if len(whole) <= _WIDTH:
+        return whole
+    return textwrap.indent("\n".join(map(_quoted, text.splitlines(keepends=True))), " " * 8) + ","
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def main(arguments: list[str]) -> int:

@@ -79,7 +79,7 @@ def test_check_on_the_untouched_notebook_says_that_nothing_is_written_yet(capsys
     assert main(["check", str(ROOT / "exercises/release" / PS3 / f"{PS3}.ipynb")]) == 1
     out = capsys.readouterr().out
     assert "FAIL  pack-order\n      not written yet" in out
-    assert "worth 0 of 54 points" in out
+    assert "worth 0 of 64 points" in out
 
 
 @pytest.mark.slow
@@ -90,5 +90,5 @@ def test_check_on_a_right_notebook_gives_exit_0() -> None:
         [sys.executable, "-m", "autograder", "check", str(path)], cwd=ROOT, capture_output=True, text=True
     )
     assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.endswith("The tests that passed are worth 54 of 54 points.\n")
+    assert run.stdout.endswith("The tests that passed are worth 64 of 64 points.\n")
     assert path.read_bytes() == before

@@ -31,7 +31,7 @@ def test_a_right_submission_gets_every_automatic_point_and_waits_for_the_written
     results: dict[str, Result],
 ) -> None:
     right = results["right"]
-    assert (right.score, right.max_score, right.by_hand, right.lost) == (54, 60, 6, [])
+    assert (right.score, right.max_score, right.by_hand, right.lost) == (64, 70, 6, [])
 
 
 def test_a_submission_with_two_mistakes_loses_exactly_the_cells_of_these_mistakes(results: dict[str, Result]) -> None:
@@ -39,12 +39,13 @@ def test_a_submission_with_two_mistakes_loses_exactly_the_cells_of_these_mistake
     assert {cell.name: cell.points for cell in result.lost} == {
         "group-scale-and-integers": 4,  # max|w| / 128
         "group-ties-to-even": 3,
-        "report-one-group": 3,
+        "report-one-group": 2,
         "report-last-group-may-be-shorter": 2,
+        "report-samples-and-cases": 2,
         "groupwise-last-group-may-be-shorter": 3,  # the last group dropped
         "round-trip-within-half-a-step": 3,
     }
-    assert (result.score, result.by_hand) == (36, 6)
+    assert (result.score, result.by_hand) == (45, 6)
 
 
 def test_a_lost_point_comes_with_what_was_expected_what_came_and_the_input(results: dict[str, Result]) -> None:
@@ -62,7 +63,7 @@ def test_a_cell_that_raises_costs_its_own_points_only_and_is_named(results: dict
     assert result.stopped == ["cell pack raised NameError: name 'BIT' is not defined"]
     assert "cell pack raised" in lost["pack-order"].reason
     assert lost["what-would-you-store"].reason == "no answer was written"
-    assert (result.score, result.by_hand) == (49, 0)
+    assert (result.score, result.by_hand) == (59, 0)
 
 
 def test_a_submission_that_is_not_json_is_named_and_the_others_are_graded(results: dict[str, Result]) -> None:
@@ -76,7 +77,7 @@ def test_a_submission_that_is_not_json_is_named_and_the_others_are_graded(result
 
 def test_a_renamed_notebook_is_graded_and_the_repair_is_named(results: dict[str, Result]) -> None:
     result = results["renamed"]
-    assert (result.score, result.problem) == (54, "")
+    assert (result.score, result.problem) == (64, "")
     assert f"The notebook was called 'my homework.ipynb'; it was given its name {PS3}.ipynb back." in result.repairs
 
 
@@ -91,33 +92,33 @@ def test_output_on_standard_error_costs_nothing_and_torch_tensors_are_welcome(re
 
 
 def test_hard_coding_the_visible_examples_earns_less_than_40_percent(results: dict[str, Result]) -> None:
-    automatic = 54
+    automatic = 64
     assert 0 < results["hard-coded"].score < 0.4 * automatic
 
 
 def test_the_csv_holds_the_scores_of_all_submissions(graded_course: GradedCourse) -> None:
     with graded_course.graded.csv.open(encoding="utf-8") as file:
         rows = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(file)}
-    assert rows == {result.student: (result.score, 60) for result in graded_course.graded.results}
-    assert rows["right"] == (54, 60)
-    assert rows["two-mistakes"] == (36, 60)
-    assert rows["raises"] == (49, 60)
-    assert rows["not-json"] == (0, 60)
+    assert rows == {result.student: (result.score, 70) for result in graded_course.graded.results}
+    assert rows["right"] == (64, 70)
+    assert rows["two-mistakes"] == (45, 70)
+    assert rows["raises"] == (59, 70)
+    assert rows["not-json"] == (0, 70)
 
 
 def test_formgrader_shows_the_same_scores(graded_course: GradedCourse) -> None:
     api = open_nbgrader(graded_course.course, graded_course.work)
     shown = {row["student"]: row for row in api.get_submissions(PS3)}
-    assert shown["right"]["score"] == 54
+    assert shown["right"]["score"] == 64
     assert shown["right"]["needs_manual_grade"]
-    assert shown["raises"]["score"] == 49
+    assert shown["raises"]["score"] == 59
     assert not shown["raises"]["needs_manual_grade"]
     assert (shown["not-json"]["score"], shown["not-json"]["autograded"]) == (0, True)
 
 
 def test_feedback_shows_score_and_reason_and_asks_no_other_host_for_anything(graded_course: GradedCourse) -> None:
     page = (graded_course.work / "feedback/two-mistakes" / PS3 / f"{PS3}.html").read_text(encoding="utf-8")
-    assert "Score: 36.0 / 60.0" in page
+    assert "Score: 45.0 / 70.0" in page
     assert "128 at [0] instead of 127" in page
     assert not re.search(r"""(src|href)\s*=\s*["'](https?:)?//""", page)
 
@@ -125,7 +126,7 @@ def test_feedback_shows_score_and_reason_and_asks_no_other_host_for_anything(gra
 def test_the_summary_names_each_submission_its_score_and_each_reason(graded_course: GradedCourse) -> None:
     text = summary(graded_course.graded)
     table = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line and line[0] not in " "}
-    assert table["right"][:3] == ["54", "60", "6"]
+    assert table["right"][:3] == ["64", "70", "6"]
     assert "it is not JSON" in text
     assert "was called 'my homework.ipynb'" in text
     assert "0 of 3  group-ties-to-even: q: 128 at [0] instead of 127" in text

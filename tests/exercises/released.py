@@ -32,14 +32,17 @@ def answers(name: str, student: str) -> dict[str, str]:
     }
 
 
-def check_notebook(name: str, points: float) -> None:
-    """Ids are unique, nothing was run, the markers match, and the points promised are those of the cells."""
+def check_notebook(name: str, points: float, bonus: float = 0) -> None:
+    """Ids are unique, nothing was run, the markers match, and the points promised are those of the cells.
+
+    `points` leaves out the `bonus`, which is the last part's.
+    """
     source = cells(name)
     ids = [cell["id"] for cell in source]
     graded = [cell["metadata"]["nbgrader"] for cell in source if "nbgrader" in cell["metadata"]]
     assert len(set(ids)) == len(ids)
     assert len({cell["grade_id"] for cell in graded}) == len(graded)
-    assert sum(cell.get("points", 0) for cell in graded) == points
+    assert sum(cell.get("points", 0) for cell in graded) == points + bonus
     assert not any(cell.get("outputs") or cell.get("execution_count") for cell in source)
     check_markers(COURSE / "source" / name / f"{name}.ipynb")
 
@@ -53,15 +56,24 @@ def check_notebook(name: str, points: float) -> None:
         if part:
             earned[part] += cell["metadata"].get("nbgrader", {}).get("points", 0)
     assert earned == promised
+    assert not bonus or list(earned.values())[-1] == bonus
 
 
 def check_hints(name: str) -> None:
     """Each part that asks for code has three hints behind folds, which open and close as they should."""
+    part, with_hints, with_code = "", set(), set()
     for cell in cells(name, "release"):
         said = "".join(cell["source"])
+        part = cell["id"] if re.fullmatch(r"part-\d+", cell["id"]) else part
         if "<details>" in said:
-            assert re.findall(r"<summary>Hint (\d)</summary>\n\n", said) == ["1", "2", "3"], cell["id"]
+            grades = ["1: a nudge", "2: the idea", "3: nearly the answer"]
+            assert re.findall(r"<summary>Hint ([^<]*)</summary>\n\n", said) == grades, cell["id"]
             assert said.count("<details>") == said.count("</details>") == 3
+            with_hints.add(part)
+        if cell["cell_type"] == "code" and cell["metadata"].get("nbgrader", {}).get("solution"):
+            with_code.add(part)
+    assert with_code <= with_hints
+    assert "With a GPU" in text(name)
 
 
 def check_bundle(name: str) -> None:

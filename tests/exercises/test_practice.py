@@ -7,12 +7,14 @@ so close to a half that another order of the operations would print it otherwise
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 from collections.abc import Callable
 
 import pytest
-from practice import BY_ID, EXERCISES, Exercise, run
+import released
+from practice import BY_ID, EXERCISES, Exercise, fill_practice, run
 
 from reference_impl import arithmetic, batching, blocks
 from reference_impl.quantization.report import parse_quantization_input, quantization_report, quantize_group
@@ -198,3 +200,20 @@ def test_the_named_samples_of_the_two_program_exercises() -> None:
     good, wrong = BY_ID["02_speculative_rounds"].samples.values()
     assert speculative_report(good).endswith("7 tokens in 2 target passes (3.50 per pass)")
     assert speculative_report(wrong) == "round 1: +1 the\nround 2: +1 cat\n2 tokens in 2 target passes (1.00 per pass)"
+
+
+def test_the_problem_sets_hold_what_the_exercises_say() -> None:
+    """After a change of an exercise: `python scripts/fill_practice.py`, then release the problem set."""
+    assert fill_practice.main(["--check"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "exercise"),
+    [("ps3_quantization", "01_groupwise_int8"), ("ps4_speculative", "02_speculative_rounds")],
+)
+def test_released_problem_sets_show_prompt_and_samples_and_hide_the_further_cases(name: str, exercise: str) -> None:
+    text, known = released.text(name), BY_ID[exercise]
+    for section in re.findall(r"^\*\*([\w ]+)\*\*$", known.prompt, re.MULTILINE):
+        assert known.section(section) in text, section
+    assert all(json.dumps(sample) in text for sample in known.samples)
+    assert not any(json.dumps(case) in text for case in [*known.cases, *known.refused])

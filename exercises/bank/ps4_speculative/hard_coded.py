@@ -21,6 +21,10 @@ def accept_greedy(draft, target):
 
 def speculative_report(text):
     known = {
+        "draft: the cat sat | target: the cat sat on\ndraft: the mat | target: the mat .\n": "round 1: +4 the cat sat on\n"
+        "round 2: +3 the mat .\n7 tokens in 2 target passes (3.50 per pass)",
+        "draft: a dog | target: the cat ran\ndraft: dog ran | target: cat sat on\n": "round 1: +1 the\n"
+        "round 2: +1 cat\n2 tokens in 2 target passes (1.00 per pass)",
         "draft: a b c | target: a b x y\ndraft: d | target: d e\n": "round 1: +3 a b x\nround 2: +2 d e\n"
         "5 tokens in 2 target passes (2.50 per pass)",
         "\ndraft: a | target: b c\n\n   \ndraft: | target: d\n\n": "round 1: +1 b\nround 2: +1 d\n"

@@ -2,7 +2,4 @@
 
 
 def dequantize_groupwise(q, scales, group_size):
-    return [
-        [int(n) * float(scales[r][c // group_size]) for c, n in enumerate(row)]
-        for r, row in enumerate(q)
-    ]
+    return [[int(n) * float(scales[r][c // group_size]) for c, n in enumerate(row)] for r, row in enumerate(q)]

@@ -1,0 +1,18 @@
+"""The error is measured in steps of the scale
+
+Hint: The error is a difference of weights. Is yours one, also where the scale is not 1?
+Caught by: gptq-by-hand
+"""
+
+import numpy as np
+
+
+def gptq(weight, hessian, scales):
+    weight = np.array(weight, dtype=float)
+    q = np.zeros(weight.shape, dtype=np.int8)
+    for i in range(weight.shape[1]):
+        inverse = np.linalg.inv(hessian[i:, i:])[0]
+        q[:, i] = np.clip(np.rint(weight[:, i] / scales), -8, 7)
+        error = weight[:, i] / scales - q[:, i]
+        weight[:, i + 1 :] -= np.outer(error, inverse[1:] / inverse[0])
+    return q
