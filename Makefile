@@ -5,14 +5,16 @@ ASSIGNMENT ?= ps3_quantization
 LAB_ARGS ?=
 TEST_ARGS ?=
 BENCH_ARGS ?=
+SITE_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test lint book grade soak bench bench-grading gpu-check clean
+.PHONY: help lab test lint book site grade soak bench bench-grading gpu-check clean
 
 help:
 	@echo "make lab      open the lessons in JupyterLab"
 	@echo "make test     run all tests"
 	@echo "make book     build the site into book/_build/html"
+	@echo "make site     build the site and serve it with its discussion on http://localhost:8000"
 	@echo "make grade    grade the sample submissions, e.g. make grade ASSIGNMENT=ps3_quantization"
 	@echo "make soak     put the server under five minutes of load with cancels, then check that nothing leaked"
 	@echo "make bench    measure the engine on this CPU beside its peers (12 minutes, on a quiet machine)"
@@ -44,6 +46,13 @@ book:
 	@$(PYTHON) scripts/setup.py book
 	@$(RUN) -m reference_impl fetch-model
 	@$(RUN) book/build.py
+
+# SITE_ARGS: e.g. --port 80 --host 0.0.0.0 --origin https://serving.example.edu, or --no-discussion
+site:
+	@$(PYTHON) scripts/setup.py site
+	@$(RUN) -m reference_impl fetch-model
+	@$(RUN) book/build.py --if-changed
+	@$(RUN) book/serve.py $(SITE_ARGS)
 
 grade:
 	@$(PYTHON) scripts/setup.py lab --programs bubblewrap
