@@ -16,8 +16,16 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: ("module:function", one line f
     "load": ("reference_impl.load:main", "send load to any OpenAI-compatible server and measure it"),
     "probe": ("reference_impl.probe:main", "measure this machine's own bandwidth and matrix-product rate"),
     "quantize": ("reference_impl.quantization.report:main", "exercise: group-wise int8 quantization of standard input"),
+    "quantization-table": (
+        "reference_impl.quantization.table_command:main",
+        "formats and methods for fewer bits under one evaluation: bytes, quality, speed",
+    ),
     "serve": ("reference_impl.serve:main", "serve a model over HTTP with the interface of the OpenAI API"),
     "soak": ("reference_impl.soak:main", "load a server for minutes with clients that hang up, and look for leaks"),
+    "speculation-table": (
+        "reference_impl.benchmarks.speculation_table:main",
+        "what drafts bring, by kind of text: acceptance, tokens a pass, speed-up",
+    ),
     "speculate": ("reference_impl.speculative.greedy:main", "exercise: greedy speculative rounds of standard input"),
     "train-pair": ("reference_impl.training.pair:main", "train the course's own target and draft from scratch"),
 }
