@@ -9,6 +9,7 @@ be 85 times as large for SmolLM2; the output head is the same in both.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,15 +24,26 @@ _ROWS = 256  # rows of logits at a time
 
 
 @dataclass(frozen=True)
+class WindowScore:
+    """One window of text, all its tokens but the first, which has nothing before it. Sums, so that windows add up."""
+
+    n_tokens: int
+    n_bytes: int
+    nats: float  # minus the log-probabilities of the tokens that stand there
+    kl: float  # nats, from the float model's distribution
+    same: int  # tokens for which both models find the same one the most likely
+
+
+@dataclass(frozen=True)
 class Score:
-    """Over all tokens of some windows but the first of each; `n_tokens` of them were scored."""
+    """Several windows together."""
 
     n_tokens: int
     bits_per_byte: float
     perplexity: float  # per token; comparable only between models of one tokenizer
-    kl: float  # nats a token, from the float model's distribution; 0 for itself
+    kl: float  # nats a token; 0 for the float model itself
     kl_error: float  # standard error of `kl`, from one window to the next
-    agreement: float  # share of tokens for which both models' most likely next token is the same
+    agreement: float  # share of tokens with the same most likely token
 
 
 @dataclass(frozen=True)
@@ -43,35 +55,43 @@ class Item:
 
 
 @torch.no_grad()
-def score(model: Llama, reference: Sequence[Tensor], windows: Sequence[Tokens], tokenizer: Tokenizer) -> Score:
+def score(
+    model: Llama, reference: Sequence[Tensor], windows: Sequence[Tokens], tokenizer: Tokenizer
+) -> list[WindowScore]:
     """Scores `model` on windows of token ids. reference: `hidden_states` of the float model on the same windows.
 
     Both share the output head, which is not quantized. ValueError without windows, or where one has no second token.
     """
     if not windows or min(map(len, windows)) < 2:
         raise ValueError("scoring needs windows of at least two tokens")
-    found = hidden_states(model, windows)
-    nats, kl, same = [], [], []
-    for ours, theirs, window in zip(found, reference, windows, strict=True):
+    scores = []
+    for ours, theirs, window in zip(hidden_states(model, windows), reference, windows, strict=True):
+        nats, kl, same = 0.0, 0.0, 0
         targets = torch.tensor(window[1:], device=ours.device)
         parts = zip(ours[:-1].split(_ROWS), theirs[:-1].split(_ROWS), targets.split(_ROWS), strict=True)
         for x, x_reference, target in parts:
             log_q = model.head(x).log_softmax(-1)
             log_p = model.head(x_reference).log_softmax(-1)
-            nats.append(-log_q.gather(1, target[:, None])[:, 0].double())
-            kl.append((log_p.exp() * (log_p - log_q)).sum(-1).double())
-            same.append(log_q.argmax(-1) == log_p.argmax(-1))
-    total_nats = float(torch.cat(nats).sum())
-    n_bytes = sum(len(tokenizer.token_bytes(token)) for window in windows for token in window[1:])
-    n_tokens = sum(len(window) - 1 for window in windows)
-    each = torch.stack([part.mean() for part in torch.cat(kl).split([len(window) - 1 for window in windows])])
+            nats -= float(log_q.gather(1, target[:, None]).double().sum())
+            kl += float((log_p.exp() * (log_p - log_q)).sum(-1).double().sum())
+            same += int((log_q.argmax(-1) == log_p.argmax(-1)).sum())
+        n_bytes = sum(len(tokenizer.token_bytes(token)) for token in window[1:])
+        scores.append(WindowScore(len(window) - 1, n_bytes, nats, kl, same))
+    return scores
+
+
+def together(scores: Sequence[WindowScore]) -> Score:
+    """One figure for all windows, every token counting alike."""
+    n_tokens = sum(one.n_tokens for one in scores)
+    nats = sum(one.nats for one in scores)
+    each = [one.kl / one.n_tokens for one in scores]
     return Score(
         n_tokens=n_tokens,
-        bits_per_byte=total_nats / math.log(2) / n_bytes,
-        perplexity=math.exp(total_nats / n_tokens),
-        kl=float(torch.cat(kl).mean()),
-        kl_error=float(each.std() / len(each) ** 0.5) if len(each) > 1 else 0.0,
-        agreement=float(torch.cat(same).double().mean()),
+        bits_per_byte=nats / math.log(2) / sum(one.n_bytes for one in scores),
+        perplexity=math.exp(nats / n_tokens),
+        kl=sum(one.kl for one in scores) / n_tokens,
+        kl_error=statistics.stdev(each) / len(each) ** 0.5 if len(each) > 1 else 0.0,
+        agreement=sum(one.same for one in scores) / n_tokens,
     )
 
 

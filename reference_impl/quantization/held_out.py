@@ -1,9 +1,10 @@
-"""Text to calibrate and to judge with: files of Python's standard library that the course's models never trained on.
+"""Text and tasks to calibrate and to judge with, from library files that the course's models never trained on.
 
-Code is the files themselves, prose their docstrings. The library is on every machine that can run this (PSF licence),
-so nothing has to be shipped or downloaded; its text differs a little from one Python version to the next. Every second
-held-out file is for calibration, the others for evaluation, so that no method is judged on text it was fitted to.
-SmolLM2 surely read these files in training: its own scores are not clean, its damage relative to itself is.
+Code is files of Python's standard library, prose their docstrings. The library is on every machine that can run this
+(PSF licence), so nothing has to be shipped or downloaded; its text differs a little from one Python version to the
+next. Every second held-out file is for calibration, the others for evaluation, so that no method is judged on text it
+was fitted to. SmolLM2 surely read these files in training: its own scores are not clean, its damage relative to
+itself is.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from reference_impl.quantization.evaluate import Item
+from reference_impl.quantization.tasks import tasks
 from reference_impl.tokenizer import Tokenizer
 from reference_impl.training.text import Document, documents
 
@@ -65,3 +68,40 @@ def _pieces(texts: Sequence[Document], tokenizer: Tokenizer, length: int) -> Ite
         tokens += tokenizer.encode(document.text + "\n\n", add_special_tokens=False)
     for start in range(0, len(tokens) - length + 1, length):
         yield tokens[start : start + length]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How many windows of how many tokens; half of the calibration is code, half prose."""
+
+    calibration: int
+    code: int  # to evaluate on
+    prose: int
+    length: int = 256
+
+
+@dataclass(frozen=True)
+class Material:
+    """All that one model is calibrated and judged with."""
+
+    calibration: list[list[int]]
+    evaluation: dict[str, list[list[int]]]  # kind of text -> windows
+    items: dict[str, list[Item]]  # task -> items
+
+
+def material(texts: HeldOut, tokenizer: Tokenizer, amount: Amount, seed: int = 0, max_context: int = 8192) -> Material:
+    """Windows and tasks for one tokenizer; the same for the same seed and text."""
+
+    def cut(documents: Sequence[Document], code: int, prose: int) -> dict[str, list[list[int]]]:
+        return {
+            kind: windows(documents, tokenizer, kind, n, amount.length, seed)
+            for kind, n in (("code", code), ("prose", prose))
+        }
+
+    half = amount.calibration // 2
+    calibration = cut(texts.calibration, amount.calibration - half, half)
+    return Material(
+        calibration=calibration["code"] + calibration["prose"],
+        evaluation=cut(texts.evaluation, amount.code, amount.prose),
+        items=tasks(tokenizer, texts.evaluation, seed, max_context),
+    )

@@ -22,10 +22,13 @@ _WORDS = (  # noqa: SIM905 (a list of 32 strings is no easier to read)
 Part = tuple[str, bool]  # a piece of text, and whether it is an answer
 
 
-def tasks(tokenizer: Tokenizer, texts: Sequence[Document], seed: int = 0) -> dict[str, list[Item]]:
+def tasks(
+    tokenizer: Tokenizer, texts: Sequence[Document], seed: int = 0, max_context: int = 8192
+) -> dict[str, list[Item]]:
     """Items by task: arithmetic, copying, code, long context. texts: documents, for code to go on with.
 
-    ValueError if no document has 20,000 characters of code, which the long context needs.
+    The long context has some 580 tokens, or as many as a model of `max_context` can take. ValueError if no document has
+    20,000 characters of code, which it needs.
     """
     numbers = random.Random(f"{seed} tasks")
     code = [d.text for d in texts if d.kind == "code" and len(d.text) >= 20_000]
@@ -35,7 +38,7 @@ def tasks(tokenizer: Tokenizer, texts: Sequence[Document], seed: int = 0) -> dic
         "arithmetic": [_arithmetic(numbers) for _ in range(8)],
         "copying": [_copying(numbers) for _ in range(12)],
         "code": [_code(code, numbers) for _ in range(16)],
-        "long context": [_long(code, numbers, tokenizer) for _ in range(4)],
+        "long context": [_long(code, numbers, tokenizer, max_context) for _ in range(4)],
     }
     return {name: [_item(tokenizer, parts) for parts in items] for name, items in made.items()}
 
@@ -76,14 +79,15 @@ def _code(texts: Sequence[str], numbers: random.Random) -> list[Part]:
             return [("\n".join(lines[start : start + 8]) + "\n", False), (answer, True)]
 
 
-def _long(texts: Sequence[str], numbers: random.Random, tokenizer: Tokenizer, length: int = 400) -> list[Part]:
-    """Six codes, then about `length` tokens of other text, then the codes asked for in another order."""
+def _long(texts: Sequence[str], numbers: random.Random, tokenizer: Tokenizer, max_context: int) -> list[Part]:
+    """Six codes, then some 400 tokens of other text, then the codes asked for in another order."""
     codes = {room: numbers.randint(1000, 9999) for room in numbers.sample(range(10, 100), 6)}
-    text = numbers.choice(texts)
-    start = numbers.randrange(len(text) - 10 * length)
-    filler = tokenizer.encode(text[start : start + 10 * length], add_special_tokens=False)[:length]
-    parts: list[Part] = [(f"The code of room {room} is {code}.\n", False) for room, code in codes.items()]
-    parts.append((tokenizer.decode(filler) + "\n", False))
+    told: list[Part] = [(f"The code of room {room} is {code}.\n", False) for room, code in codes.items()]
+    asked: list[Part] = []
     for room in numbers.sample(list(codes), 6):
-        parts += [(f"The code of room {room} is ", False), (str(codes[room]), True), (".\n", False)]
-    return parts
+        asked += [(f"The code of room {room} is ", False), (str(codes[room]), True), (".\n", False)]
+    room_left = max_context - 10 - len(_item(tokenizer, told + asked).tokens)
+    text = numbers.choice(texts)
+    start = numbers.randrange(len(text) - 4_000)
+    filler = tokenizer.encode(text[start : start + 4_000], add_special_tokens=False)[: max(min(400, room_left), 0)]
+    return [*told, (tokenizer.decode(filler) + "\n", False), *asked]

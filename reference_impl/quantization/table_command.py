@@ -1,0 +1,70 @@
+"""`python -m reference_impl quantization-table`: the table for the course's models, as text and as committed JSON.
+
+python -m reference_impl quantization-table [--models course-target smollm2-135m] [--output FOLDER] [--fresh]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from reference_impl import __version__, cli, weights
+from reference_impl.benchmarks import report
+from reference_impl.benchmarks.session import new_result
+from reference_impl.fetch import cache_dir
+from reference_impl.quantization.error import expected_error
+from reference_impl.quantization.held_out import held_out
+from reference_impl.quantization.table import RECIPES, measure, predicted
+
+MODELS = ("course-target", weights.DEFAULT_MODEL)
+
+
+def main(argv: list[str]) -> None:
+    parser = cli.parser("quantization-table", "formats and methods under one evaluation: bytes, quality, speed")
+    parser.add_argument("--models", nargs="+", default=MODELS, help=f"names, folders or files ({' '.join(MODELS)})")
+    parser.add_argument("--output", type=Path, help="folder for the JSON (default: none is written)")
+    parser.add_argument("--seed", type=cli.count, default=0, help="draws the windows of text and the tasks (0)")
+    parser.add_argument("--fresh", action="store_true", help="forget what an interrupted run has finished")
+    options = parser.parse_args(argv)
+    started = time.perf_counter()
+
+    def say(text: str) -> None:
+        print(f"[{time.perf_counter() - started:4.0f} s] {text}", file=sys.stderr, flush=True)
+
+    for source in options.models:
+        weights.resolve(source)  # a name that does not exist is an error before the work begins
+    print("Predicted order, best first, before anything is measured:")
+    for place, name in enumerate(predicted(), start=1):
+        print(f"{place:3}. {name}")
+    errors = {f"int{r.bits} g{r.group_size}": expected_error(r.group_size or 1, r.bits) for r in RECIPES}
+    grids = ", ".join(f"{grid} {error:.1%}" for grid, error in errors.items())
+    print(f"The grid decides first (error expected for normal weights: {grids}); on one grid GPTQ before AWQ before")
+    print("rounding: both look at the inputs, and GPTQ moves every weight, AWQ only one scale a column.\n", flush=True)
+
+    texts = held_out()
+    result = new_result("cpu")
+    result.settings |= {"seed": options.seed, "text": texts.digest, "models": list(options.models)}
+    unfinished = _folder(options.seed, texts.digest)
+    if options.fresh:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    for source in options.models:
+        kept = unfinished / hashlib.sha256(str(source).encode()).hexdigest()[:8]
+        section = measure(source, texts, kept, seed=options.seed, say=say)
+        result.sections.append(section)
+        print(report.section_text(section) + "\n", flush=True)
+    result.settings["seconds"] = round(time.perf_counter() - started)
+    if options.output is not None:
+        say(f"written: {result.write(options.output, ['quantization'])}")
+    shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _folder(seed: int, digest: str) -> Path:
+    """Where this very run keeps what is finished: another seed, text or version of anything is another run."""
+    about = json.dumps([seed, digest, __version__, torch.__version__, [str(recipe) for recipe in RECIPES]])
+    return cache_dir() / "quantization-table" / hashlib.sha256(about.encode()).hexdigest()[:16]
