@@ -65,8 +65,11 @@ def lessons_of(book: Path, notebooks: Path) -> list[str]:
     return names
 
 
-def run_lessons(root: Path, names: list[str], source: Path) -> list[str]:
-    """Run each lesson and put it, with its outputs, beside the pages; returns what went wrong."""
+def run_lessons(root: Path, names: list[str], source: Path, store: Path | None = None) -> list[str]:
+    """Run each lesson and put it, with its outputs, beside the pages; returns what went wrong.
+
+    `store`: where a lesson that was run from these very sources may lie (`lesson_store`).
+    """
     problems = []
     for name in names:
         start = time.perf_counter()
@@ -77,7 +80,12 @@ def run_lessons(root: Path, names: list[str], source: Path) -> list[str]:
                 print(f"  {name}: cell {done} of {total} ", end=end, flush=True)
 
         try:
-            notebook = run_lesson(root / name, name, progress)
+            if store is None:
+                notebook = run_lesson(root / name, name, progress)
+            else:
+                from lesson_store import run_once
+
+                notebook = run_once(root, name, store, progress)
         except LessonError as error:
             problems.append(str(error))
             say(f"  {name}: FAILED after {time.perf_counter() - start:.0f} s")
@@ -89,12 +97,12 @@ def run_lessons(root: Path, names: list[str], source: Path) -> list[str]:
     return problems
 
 
-def render(source: Path, book: Path) -> None:
+def render(source: Path, book: Path, strict: bool = True) -> None:
     """Jupyter Book over the laid-out folder: warnings are errors, missing references are warnings, all are shown."""
     command = [
         *(sys.executable, "-c", f"{QUICK_IMPORT}; from jupyter_book.cli.main import main; main()"),
         *("build", str(source)),
-        *("--path-output", str(book), "-W", "-n", "--keep-going", "--all", "-q"),
+        *("--path-output", str(book), *(("-W",) if strict else ()), "-n", "--keep-going", "--all", "-q"),
     ]
     environment = os.environ | {"COURSE_NODE": find_tool("node"), "COURSE_NODE_MODULES": str(NODE_MODULES)}
     done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -103,7 +111,7 @@ def render(source: Path, book: Path) -> None:
         raise BuildError(f"Jupyter Book reports:\n{told or done.stdout.strip()}")
 
 
-def build(root: Path, if_changed: bool = False, run: bool = True) -> Path:
+def build(root: Path, if_changed: bool = False, run: bool = True, store: Path | None = None) -> Path:
     """Build `root`/book with the lessons of `root`/notebooks; returns the folder of the site. Raises BuildError.
 
     `run` false: lessons as they lie in notebooks/, without outputs. Such a site is a draft and leaves no stamp.
@@ -126,7 +134,7 @@ def build(root: Path, if_changed: bool = False, run: bool = True) -> Path:
 
     if run:
         say(f"2/4 lessons: {len(names)} to run")
-        if problems := run_lessons(root, names, source):
+        if problems := run_lessons(root, names, source, store):
             raise BuildError("\n".join(problems))
     else:
         say(f"2/4 lessons: {len(names)}, without running them")
@@ -136,7 +144,7 @@ def build(root: Path, if_changed: bool = False, run: bool = True) -> Path:
 
     say("3/4 pages")
     try:
-        render(source, book)
+        render(source, book, strict=run)
     except BuildError:
         shutil.rmtree(site, ignore_errors=True)  # a site with a fault in it must not look like a good one
         raise
@@ -154,11 +162,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--root", type=Path, default=HERE.parent, help="folder that holds book/ and notebooks/")
     parser.add_argument("--if-changed", action="store_true", help="keep a site that was built from the same sources")
-    parser.add_argument("--draft", action="store_true", help="do not run the lessons: quick, to look at pages")
+    parser.add_argument(
+        "--draft", action="store_true", help="do not run the lessons, pass over warnings: to look at pages"
+    )
+    parser.add_argument("--lessons", type=Path, metavar="FOLDER", help="share runs of lessons there (for the tests)")
     arguments = parser.parse_args()
     start = time.perf_counter()
     try:
-        site = build(arguments.root.resolve(), arguments.if_changed, run=not arguments.draft)
+        site = build(arguments.root.resolve(), arguments.if_changed, not arguments.draft, arguments.lessons)
     except (BuildError, NpmError) as error:
         print(f"The book was not built.\n{error}", file=sys.stderr)
         return 1

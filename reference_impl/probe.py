@@ -15,7 +15,7 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -24,6 +24,7 @@ from reference_impl.hardware import Gpu
 
 GIB = 2**30
 Clock = Callable[[], float]
+Summary = Callable[[Sequence[float]], float]  # of several runs: `statistics.median`, or `min` where others disturb
 
 
 def probe(
@@ -32,11 +33,13 @@ def probe(
     repeats: int = 9,
     read_bytes: int | None = None,
     matrix: int | None = None,
+    summarize: Summary = statistics.median,
 ) -> Gpu:
     """Measures `device` and returns it as a `Gpu`.
 
-    repeats: runs of each measurement, of which the median counts. read_bytes: size of the array that is summed, far
-    beyond the caches (default 256 MiB on a CPU, 4 GiB on a GPU). matrix: rows of the square product (1,536 or 8,192).
+    repeats: runs of each measurement, of which the median counts (or what `summarize` makes of them). read_bytes:
+    size of the array that is summed, far beyond the caches (default 256 MiB on a CPU, 4 GiB on a GPU). matrix: rows
+    of the square product (1,536 or 8,192).
     ValueError for a device that is not there or arguments that measure nothing.
     """
     if str(device).split(":")[0] not in ("cpu", "cuda"):
@@ -52,17 +55,19 @@ def probe(
             raise ValueError(f"{name} is too small to measure anything")
     return Gpu(
         name=_name(device),
-        peak_flops=matmul_rate(device, clock, repeats, matrix),
-        bandwidth=read_bandwidth(device, clock, repeats, read_bytes),
+        peak_flops=matmul_rate(device, clock, repeats, matrix, summarize),
+        bandwidth=read_bandwidth(device, clock, repeats, read_bytes, summarize),
         memory_bytes=_memory(device),
     )
 
 
-def read_bandwidth(device: torch.device, clock: Clock, repeats: int, n_bytes: int) -> float:
+def read_bandwidth(
+    device: torch.device, clock: Clock, repeats: int, n_bytes: int, summarize: Summary = statistics.median
+) -> float:
     """Bytes per second at which all cores together read an array of n_bytes once."""
     values = torch.zeros(n_bytes // 4, dtype=torch.float32, device=device)
     values.fill_(1.0)  # zeroed memory may exist only as a promise until it is written
-    return values.nbytes / median_seconds(lambda: values.sum(), device, clock, repeats)
+    return values.nbytes / median_seconds(lambda: values.sum(), device, clock, repeats, summarize)
 
 
 def copy_bandwidth(device: torch.device, clock: Clock, repeats: int, n_bytes: int) -> float:
@@ -72,15 +77,23 @@ def copy_bandwidth(device: torch.device, clock: Clock, repeats: int, n_bytes: in
     return 2 * source.nbytes / median_seconds(lambda: target.copy_(source), device, clock, repeats)
 
 
-def matmul_rate(device: torch.device, clock: Clock, repeats: int, n: int) -> float:
+def matmul_rate(
+    device: torch.device, clock: Clock, repeats: int, n: int, summarize: Summary = statistics.median
+) -> float:
     """FLOP per second of an n x n x n product (2 n^3 operations): bfloat16 on a GPU, float32 on a CPU."""
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     a, b = (torch.ones(n, n, dtype=dtype, device=device) for _ in range(2))
     out = torch.empty_like(a)
-    return 2 * n**3 / median_seconds(lambda: torch.mm(a, b, out=out), device, clock, repeats)
+    return 2 * n**3 / median_seconds(lambda: torch.mm(a, b, out=out), device, clock, repeats, summarize)
 
 
-def median_seconds(run: Callable[[], object], device: torch.device, clock: Clock, repeats: int) -> float:
+def median_seconds(
+    run: Callable[[], object],
+    device: torch.device,
+    clock: Clock,
+    repeats: int,
+    summarize: Summary = statistics.median,
+) -> float:
     """Median time of a call after one call to warm up. A GPU is timed by events on its own stream, not by `clock`."""
     run()
     seconds = []
@@ -96,7 +109,7 @@ def median_seconds(run: Callable[[], object], device: torch.device, clock: Clock
             started = clock()
             run()
             seconds.append(clock() - started)
-    return statistics.median(seconds)
+    return summarize(seconds)
 
 
 def _name(device: torch.device) -> str:

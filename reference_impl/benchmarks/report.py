@@ -9,7 +9,7 @@ from reference_impl.benchmarks.result import Result, Section, Target
 
 def text(result: Result) -> str:
     """The whole report; no newline at the end."""
-    parts = [_head(result), *map(_section, result.sections)]
+    parts = [_head(result), *map(section_text, result.sections)]
     targets = [target for section in result.sections for target in section.targets]
     if targets:
         kept = sum(target.met for target in targets)
@@ -31,7 +31,8 @@ def _head(result: Result) -> str:
     return "\n".join(lines)
 
 
-def _section(section: Section) -> str:
+def section_text(section: Section) -> str:
+    """Title, table, targets and notes of one section."""
     lines = [section.title, ""]
     lines += _table(section)
     lines += [_target(target) for target in section.targets]

@@ -28,7 +28,7 @@ def one_at_a_time(lock: Path) -> Iterator[None]:
 def site() -> Path:
     """book/_build/html, built again if anything that it is made from has changed."""
     with one_at_a_time(ROOT / ".pytest_cache" / "book.lock"):
-        done = build_book(ROOT, "--if-changed")
+        done = build_book(ROOT, "--if-changed", "--lessons", str(ROOT / ".pytest_cache" / "lessons"))
     if done.returncode:
         pytest.fail(f"the book does not build:\n{done.stderr}", pytrace=False)
     return BOOK / "_build" / "html"

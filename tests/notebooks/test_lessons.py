@@ -1,0 +1,83 @@
+"""What holds for every lesson: how it opens and ends, what it promises, and that it runs from clean."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from lesson_run import LESSONS, ROOT, Lesson
+
+Get = Callable[[str], Lesson]
+SECONDS = 90  # of one core, kernel start and compiling included; a lesson takes half of it on a quiet machine
+
+
+@pytest.fixture(params=LESSONS)
+def each(request: pytest.FixtureRequest, lesson: Get) -> Lesson:
+    return lesson(request.param)
+
+
+def test_there_are_six_lessons() -> None:
+    assert [name[:2] for name in LESSONS] == ["01", "02", "03", "04", "05", "06"]
+
+
+def test_outputs_are_stripped_and_cell_ids_are_words_that_stay(each: Lesson) -> None:
+    for cell in each.source.cells:
+        assert re.fullmatch(r"[a-z0-9-]+", cell.id)
+        assert re.search("[a-z]{3}", cell.id)
+    for cell in each.code:
+        assert cell.outputs == []
+        assert cell.execution_count is None
+    assert each.source.metadata.kernelspec.name == "python3"
+
+
+def test_it_says_what_it_assumes_how_long_it_takes_and_where_to_go_on(each: Lesson) -> None:
+    promises = ("**Time:**", "**You should know:**", "**How to read it:**", "## What to remember", "## The way on")
+    for promise in (*promises, "## Sources"):
+        assert promise in each.prose
+
+
+def test_three_questions_open_it_and_come_back_at_the_end_with_a_quiz(each: Lesson) -> None:
+    asked = [re.fullmatch(r'(\w+)\("(\w+)"\)', cell.source) for cell in each.code]
+    assert [(found[1], found[2]) for found in asked if found] == [
+        ("OpeningQuestions", each.name),
+        ("ClosingQuestions", each.name),
+        ("Quiz", each.name),
+    ]
+
+
+def test_numbers_are_committed_to_before_they_are_shown(each: Lesson) -> None:
+    committed = [cell for cell in each.code if re.search(r"^Predict\(|^my_guess = None", cell.source, re.M)]
+    assert len(committed) >= 3
+
+
+def test_predictions_have_keys_of_their_own_lesson(each: Lesson) -> None:
+    keys = re.findall(r'key="([^"]+)"', "\n".join(cell.source for cell in each.code))
+    assert len(keys) == len(set(keys))
+    assert all(key.startswith(each.name[:2] + "-") for key in keys)
+
+
+def test_every_figure_has_a_description(each: Lesson) -> None:
+    for cell in each.code:
+        if "plt.show()" in cell.source:
+            assert len(cell.metadata["mystnb"]["image"]["alt"]) > 80
+
+
+def test_links_to_other_lessons_lead_to_lessons(each: Lesson) -> None:
+    for target in re.findall(r"\]\((\d\d_\w+\.ipynb)\)", each.prose):
+        assert (ROOT / "notebooks" / target).is_file(), target
+
+
+def test_code_fits_a_page(each: Lesson) -> None:
+    for cell in each.code:
+        if "hide-input" not in cell.metadata.get("tags", []):
+            assert max(map(len, cell.source.splitlines())) <= 110
+
+
+@pytest.mark.model
+def test_it_runs_from_clean_on_one_core_without_a_gpu(each: Lesson) -> None:
+    assert 1 < each.cpu_seconds < SECONDS, f"{each.cpu_seconds:.0f} s"
+
+
+@pytest.mark.model
+def test_no_cell_writes_to_standard_error(each: Lesson) -> None:
+    for cell in each.executed.cells:
+        assert not [output for output in cell.get("outputs", []) if output.get("name") == "stderr"]
