@@ -84,6 +84,11 @@ def constants() -> str:
     return head + "".join(lines)
 
 
-if __name__ == "__main__":
+def write() -> None:
+    """Write the generated module."""
     TARGET.parent.mkdir(exist_ok=True)
     TARGET.write_text(constants(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,84 @@
+"""A figure in JupyterLab, as a learner meets it: run the cell, and it is there and answers."""
+
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.browser
+
+CELL = "from interactives import RooflineExplorer\nfigure = RooflineExplorer(batch=32)\nfigure"
+
+
+def notebook(*sources: str) -> str:
+    cells = [
+        {"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+        for i, source in enumerate(sources)
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    return json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[str]:
+    """Address of a JupyterLab whose folder holds figures.ipynb."""
+    (tmp_path / "figures.ipynb").write_text(notebook(CELL, "print('batch is', figure.batch)"))
+    home = tmp_path / "home"
+    settings = {"JUPYTER_CONFIG_DIR": f"{home}/config", "JUPYTERLAB_WORKSPACES_DIR": f"{home}/workspaces"}
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--ServerApp.root_dir={tmp_path}"]
+    options = ["--IdentityProvider.token=", "--ServerApp.port=0", "--LabApp.news_url=None"]
+    server = subprocess.Popen(
+        [*command, *options, "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"],
+        env=os.environ | settings | {"PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stderr is not None
+        lines = iter(server.stderr.readline, "")
+        yield next(found[0] for line in lines if (found := re.search(r"http://(localhost|127\.0\.0\.1):\d+", line)))
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def test_the_first_figure_shows_within_3_seconds_of_running_its_cell_and_its_slider_reaches_the_kernel(
+    lab: str,
+) -> None:
+    find_browser = runpy.run_path(str(ROOT / "scripts" / "setup.py"))["find_browser"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1200, "height": 1800})
+        page.goto(f"{lab}/lab/tree/figures.ipynb")
+        page.get_by_text("| Idle").wait_for(timeout=60_000)
+        page.locator(".jp-CodeCell").first.click()
+
+        start = time.perf_counter()
+        page.keyboard.press("Shift+Enter")
+        title = page.get_by_text("Roofline explorer")
+        expect(title).to_be_visible(timeout=20_000)
+        assert time.perf_counter() - start < 3.0
+
+        page.get_by_role("button", name="Show me").click()
+        box = page.get_by_role("spinbutton", name="Batch, exact value")
+        box.fill("64")
+        expect(page.get_by_role("status").filter(has_text="batch 64")).to_contain_text("6,450 tokens/s")
+        page.keyboard.press("d")  # twice "d" deletes a cell in JupyterLab: not from inside a figure
+        page.keyboard.press("d")
+        assert page.locator(".jp-CodeCell").count() == 2
+
+        page.locator(".jp-CodeCell").last.click()
+        page.keyboard.press("Shift+Enter")
+        expect(page.get_by_text("batch is 64", exact=True)).to_be_visible(timeout=10_000)
+        if folder := os.environ.get("SHOTS"):
+            page.screenshot(path=f"{folder}/lab.png")
+        browser.close()
