@@ -16,6 +16,7 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 
+MADE_FROM = {"contributing": "CONTRIBUTING.md"}  # pages that are only a frame for a file elsewhere
 IMAGE = re.compile(r"<img\b[^>]*>")
 EMBEDDED = re.compile(r'src="data:image/png;base64,([A-Za-z0-9+/=\s]+)"')
 PNG_IN_FILE = re.compile(r'src="[^"]*_images/([^"/]+\.png)"')
@@ -57,7 +58,9 @@ def _add_source_line(app: Sphinx, pagename: str, templatename: str, context: dic
     if doctree is not None:  # the search page comes from no file of ours
         file = app.env.doc2path(pagename, base=False)
         lesson = file.endswith(".ipynb")
-        where = file if lesson else f"book/{file}"
+        where = MADE_FROM.get(pagename, file if lesson else f"book/{file}")
+        if pagename.startswith("practice/"):
+            where = f"exercises/{pagename}/exercise.yml"
         link = f'<a href="{context["pathto"]("_sources/" + file, 1)}"><code>{escape(where)}</code></a>'
         how = ", run from its first cell when this site was built" if lesson else ""
         source = f"<p>Source of this page: {link}{how}.</p>"

@@ -5,6 +5,22 @@ function quietly(place, text) {
   place.replaceChildren(Object.assign(document.createElement("p"), { className: "discussion-note", textContent: text }));
 }
 
+const ISSO = {
+  issoLang: "en",
+  issoAvatar: "false",
+  issoVote: "false",
+  issoFeed: "false",
+  issoReplyNotifications: "false",
+  issoRequireAuthor: "true",
+  issoPostboxTextTextEn: "Your question or answer; Markdown works",
+  issoPostboxAuthorPlaceholderTextEn: "",
+  issoPostboxEmailPlaceholderTextEn: "",
+  issoPostboxWebsitePlaceholderTextEn: "",
+  issoNoCommentsTextEn: "No questions yet",
+  issoNumCommentsTextEn: "1 post\n{{ n }} posts",
+  issoCommentQueuedTextEn: "Waiting for a moderator; until then only you see it.",
+};
+
 async function isso(section, place, settings, root) {
   const server = new URL(settings.address, root);
   const script = new URL("js/embed.min.js", server);
@@ -18,9 +34,7 @@ async function isso(section, place, settings, root) {
   place.append(thread);
   const element = document.createElement("script");
   element.dataset.isso = server.href.replace(/\/$/, "");
-  for (const [name, value] of Object.entries({ css: "true", lang: "en", replyNotifications: "false", avatar: "false", vote: "false", feed: "false", requireAuthor: "true" })) {
-    element.dataset[`isso${name[0].toUpperCase()}${name.slice(1)}`] = value;
-  }
+  Object.assign(element.dataset, ISSO);
   element.src = script;
   await new Promise((resolve, reject) => {
     element.onload = resolve;

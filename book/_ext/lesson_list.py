@@ -1,0 +1,49 @@
+"""Sphinx extension: `{lesson-list}`, the lessons as a table. Title and time are those that each notebook states.
+
+```{lesson-list}
+01_prefill_and_decode: why writing takes longer than reading
+```
+"""
+
+import json
+import re
+from pathlib import Path
+
+import yaml
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+TIME = re.compile(r"\*\*Time:\*\*\s*([^.]+)\.")
+
+
+def first_lines(notebook: Path) -> tuple[str, str]:
+    """(title, time to plan) of a lesson. Raises ValueError where it does not state them."""
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    title, time = re.search(r"^# (.+)$", text, re.MULTILINE), TIME.search(text)
+    if not title or not time:
+        raise ValueError(f"{notebook.name} does not state its title and its time ('**Time:** about an hour.')")
+    return title[1], time[1]
+
+
+class LessonList(SphinxDirective):
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        rows = ["| Lesson | What it is about | Time |", "|---|---|---|"]
+        for name, what in yaml.safe_load("\n".join(self.content)).items():
+            file = Path(self.env.srcdir) / "notebooks" / f"{name}.ipynb"
+            if not file.exists():
+                raise self.error(f"lesson-list: there is no lesson {name}")
+            try:
+                title, time = first_lines(file)
+            except ValueError as error:
+                raise self.error(str(error)) from error
+            rows.append(f"| [{int(name[:2])} · {title}](notebooks/{name}.ipynb) | {what} | {time} |")
+        return self.parse_text_to_nodes("\n".join(rows))
+
+
+def setup(app: Sphinx) -> dict:
+    app.add_directive("lesson-list", LessonList)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
