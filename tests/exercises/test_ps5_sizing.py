@@ -22,7 +22,7 @@ PRICES = {"h100-sxm": 2.50, "h200": 3.80}
 
 
 def test_the_notebook_is_ready_for_release() -> None:
-    released.check_notebook(NAME, points=60)
+    released.check_notebook(NAME, points=60, bonus=10)
     released.check_hints(NAME)
     released.check_bundle(NAME)
 
