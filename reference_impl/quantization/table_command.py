@@ -40,7 +40,7 @@ def main(argv: list[str]) -> None:
     for source in options.models:
         weights.resolve(source)  # a name that does not exist is an error before the work begins
     print("Predicted order, best first, before anything is measured:")
-    for place, name in enumerate(predicted(), start=1):
+    for place, name in enumerate(predicted(RECIPES), start=1):
         print(f"{place:3}. {name}")
     errors = {f"int{r.bits} g{r.group_size}": expected_error(r.group_size or 1, r.bits) for r in RECIPES}
     grids = ", ".join(f"{grid} {error:.1%}" for grid, error in errors.items())
@@ -55,7 +55,7 @@ def main(argv: list[str]) -> None:
         shutil.rmtree(unfinished, ignore_errors=True)
     for source in options.models:
         kept = unfinished / hashlib.sha256(str(source).encode()).hexdigest()[:8]
-        section = measure(source, texts, kept, seed=options.seed, say=say)
+        section = measure(source, texts, kept, RECIPES, seed=options.seed, say=say)
         result.sections.append(section)
         print(report.section_text(section) + "\n", flush=True)
     result.settings["seconds"] = round(time.perf_counter() - started)
