@@ -39,7 +39,7 @@ class HeldOut:
 
 def held_out(found: Sequence[Document] | None = None) -> HeldOut:
     """The held-out files of this Python's library, its code and its docstrings; `found`: of these documents instead."""
-    kept = [d for d in (documents() if found is None else found) if d.held_out and d.kind in KINDS]
+    kept = [d for d in (documents(only_held_out=True) if found is None else found) if d.held_out and d.kind in KINDS]
     names = sorted({d.name for d in kept})
     sides = {name: i % 2 for i, name in enumerate(names)}  # a file's code and its docstrings stay on one side
     split: tuple[list[Document], list[Document]] = ([], [])

@@ -38,11 +38,11 @@ class Document:
         return _number(self.name) % 20 == 0
 
 
-def documents(docs: Path | None = None, library: Path | None = None) -> list[Document]:
+def documents(docs: Path | None = None, library: Path | None = None, only_held_out: bool = False) -> list[Document]:
     """All documents, sorted by kind and name. `docs`: a folder of reST files; None uses the library's docstrings.
 
-    `library`: the folder of the standard library, by default that of the running Python. ValueError if a folder holds
-    no such files.
+    `library`: the folder of the standard library, by default that of the running Python. `only_held_out`: just those,
+    twenty times as fast. ValueError if a folder holds no such files.
     """
     library = library or Path(sysconfig.get_path("stdlib"))
     found: list[Document] = []
@@ -50,6 +50,8 @@ def documents(docs: Path | None = None, library: Path | None = None) -> list[Doc
         name = path.relative_to(library).as_posix()
         # _sysconfigdata names the folders of the machine that Python was built on
         if LEFT_OUT & set(name.split("/")) or path.name.startswith("_sysconfigdata"):
+            continue
+        if only_held_out and not Document("code", name, "").held_out:
             continue
         source = _read(path)
         if source is None:
@@ -67,7 +69,8 @@ def documents(docs: Path | None = None, library: Path | None = None) -> list[Doc
         if not pages:
             raise ValueError(f"{docs}: expected Python's documentation in reST there, found no .rst or .rst.txt files")
         found += [Document("prose", path.relative_to(docs).as_posix(), _read(path) or "") for path in pages]
-    return sorted((d for d in found if d.text.strip()), key=lambda d: (d.kind, d.name))
+    wanted = [d for d in found if d.text.strip() and (d.held_out or not only_held_out)]
+    return sorted(wanted, key=lambda d: (d.kind, d.name))
 
 
 def find_docs() -> Path | None:
