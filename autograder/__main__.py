@@ -61,6 +61,16 @@ def main(argv: list[str] | None = None) -> int:
     command.set_defaults(run=_prove)
 
     command = commands.add_parser(
+        "hints",
+        help="write the hints for feedback from the wrong solutions of the bank",
+        description="Grade every wrong solution of exercises/bank with several seeds and write exercises/hints: a "
+        "learner whose test fails as one of them does reads its hint. Afterwards `prove` says whether each is shown.",
+    )
+    command.add_argument("assignment", nargs="?", help="all of them, if not named")
+    command.add_argument("--jobs", type=_count, metavar="N", help="processes at once (default: one per core)")
+    command.set_defaults(run=_hints)
+
+    command = commands.add_parser(
         "check",
         help="run a notebook's own tests, as a learner would",
         description="Run all cells of your notebook from a fresh start and say which of its tests fail. Exit status 0: "
@@ -149,6 +159,13 @@ def _prove(arguments: argparse.Namespace) -> int:
 
     names = [arguments.assignment] if arguments.assignment else []
     return main(Course(COURSE), names, arguments.jobs, arguments.seed, arguments.messages)
+
+
+def _hints(arguments: argparse.Namespace) -> int:
+    from .mistakes import main
+
+    names = [arguments.assignment] if arguments.assignment else []
+    return main(Course(COURSE), names, arguments.jobs or os.cpu_count() or 1)
 
 
 def _check(arguments: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import bank, release, source
+from . import bank, hints, release, source
 from .course import CONFIG, Course, open_nbgrader
 
 BANK = "bank"  # in the course's folder
@@ -94,6 +94,17 @@ def judge(variant: bank.Variant, score: float, points: float, lost: dict[str, st
     return ""
 
 
+def unhinted(path: Path, variant: bank.Variant, lost: dict[str, str]) -> str:
+    """What is wrong with the course's hints, if it has any: who makes this mistake must read the bank's hint for it."""
+    if variant.kind != "wrong" or not path.is_file():
+        return ""
+    known = hints.read(path)
+    shown = [hints.first(known, name, lost[name]) for name in variant.caught_by if name in lost]
+    if any(hint is not None and variant.hint in hint.text for hint in shown):
+        return ""
+    return f"its hint is not shown: run `python -m autograder hints {variant.assignment}`"
+
+
 def table(outcomes: Sequence[Outcome], messages: bool = False) -> str:
     """The outcomes, one a line, by assignment; with `messages` also what a learner would read, and the hint."""
     lines: list[str] = []
@@ -164,7 +175,10 @@ def _try(root: Path, trial: Trial, seed: int) -> Outcome:
         about = {"assignment": variant.assignment, "notebook": trial.notebook, "student": "bank"}
         notebook = _grade(root, notebook, {"nbgrader": about, "metadata": {"path": str(folder)}}, seed)
     score, points, lost = _scores(notebook)
-    return Outcome(variant, score, points, lost, judge(variant, score, points, lost))
+    problem = judge(variant, score, points, lost) or unhinted(
+        root / "hints" / f"{variant.assignment}.toml", variant, lost
+    )
+    return Outcome(variant, score, points, lost, problem)
 
 
 def _grade(root: Path, notebook: Any, resources: dict[str, Any], seed: int) -> Any:
