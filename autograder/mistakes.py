@@ -41,7 +41,8 @@ def toml(mistakes: Sequence[Mistake]) -> str:
     lines = [
         "# Written by `python -m autograder hints` from the bank's wrong solutions: change those, then run it again."
     ]
-    for test, match, sharing in sorted(_groups(mistakes), key=lambda group: (group[0], _ANY_NUMBER in group[1], -len(group[1]))):
+    order = lambda group: (group[0], _ANY_NUMBER in group[1], -len(group[1]))
+    for test, match, sharing in sorted(_groups(mistakes), key=order):
         kinds = dict.fromkeys(mistake.variant.title.rstrip(".") for mistake in sharing)
         hints = dict.fromkeys(mistake.variant.hint for mistake in sharing)
         lines += [
