@@ -13,14 +13,14 @@ from reference_impl.benchmarks.result import Result
 RESULTS = Path(__file__).parent / "results"
 
 
+def newest(section: str, folder: Path = RESULTS) -> Result | None:
+    """The newest result that has this section, whatever it was measured on, or None."""
+    return max(_with(section, folder), key=lambda result: result.date, default=None)
+
+
 def gpu_result(section: str, folder: Path = RESULTS) -> Result | None:
     """The newest result of a GPU that has this section, or None."""
-    found = [Result.from_json(file.read_text(), str(file)) for file in sorted(folder.glob("*.json"))]
-    of_a_gpu = [
-        result
-        for result in found
-        if "multiprocessors" in result.hardware and section in {s.name for s in result.sections}
-    ]
+    of_a_gpu = [result for result in _with(section, folder) if "multiprocessors" in result.hardware]
     return max(of_a_gpu, key=lambda result: result.date, default=None)
 
 
@@ -30,3 +30,8 @@ def gpu_table(section: str, folder: Path = RESULTS) -> str:
     if result is None:
         return "No GPU's measurement lies in this repository yet: `make gpu-check` makes one on a machine with a GPU."
     return f"{result.hardware['name']}, {result.date}\n\n{report.section_text(result.section(section))}"
+
+
+def _with(section: str, folder: Path) -> list[Result]:
+    found = [Result.from_json(file.read_text(), str(file)) for file in sorted(folder.glob("*.json"))]
+    return [result for result in found if section in {s.name for s in result.sections}]

@@ -20,6 +20,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 from reference_impl import weights
+from reference_impl.benchmarks import report
+from reference_impl.benchmarks.committed import newest
 from reference_impl.benchmarks.result import Row, Section
 from reference_impl.config import ModelConfig
 from reference_impl.model import Llama
@@ -53,6 +55,9 @@ COLUMNS = {
     "long context": "long %",
     "tokens_per_second": "token/s",
 }
+_IN_LESSONS = (
+    "weights", "bits", "kl", "agreement", "perplexity_code", "arithmetic", "copying", "code", "long context",
+)  # fmt: skip
 _RANK = {"gptq": 0, "awq": 1, "rounding": 2}  # on one grid, best first
 
 Say = Callable[[str], None]
@@ -123,6 +128,19 @@ def measure(
         say(f"{config.name}, {name}: KL {row['kl']:.4f} nats a token ({time.perf_counter() - started:.0f} s)")
     section.notes += _notes(section, given, amount, predicted(recipes), already)
     return section
+
+
+def lesson_table(model: str) -> str:
+    """The committed table of one model in the columns that a lesson talks about, with its notes and its machine."""
+    result = newest(f"quantization {model}")
+    if result is None:
+        return (
+            f"No table of {model} lies in this repository yet: `python -m reference_impl quantization-table` makes one."
+        )
+    section = result.section(f"quantization {model}")
+    columns = {key: COLUMNS[key] for key in _IN_LESSONS}
+    short = Section(section.name, section.title, columns, section.rows, [], section.notes[1:])
+    return f"{report.section_text(short)}\nmeasured on {result.hardware['name']}, {result.date}"
 
 
 def _quantize(
