@@ -59,7 +59,7 @@ def test_the_first_figure_shows_within_3_seconds_of_running_its_cell_and_its_sli
         browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1200, "height": 1800})
         page.goto(f"{lab}/lab/tree/figures.ipynb")
-        page.get_by_text("| Idle").wait_for(timeout=60_000)
+        page.get_by_text("| Idle").wait_for(timeout=150_000)
         page.locator(".jp-CodeCell").first.click()
 
         start = time.perf_counter()

@@ -1,6 +1,6 @@
 // Controls as data: a slider with its number box, a choice, a check box, a line of text. Both ends of a pair set the
 // same value; what cannot be used is said beside the control and changes nothing.
-import { esc, int, num } from "./format.js";
+import { esc, fixed, int, num, tick } from "./format.js";
 
 /** Whole numbers from min to max, evenly spread over the logarithm, about `perOctave` to each doubling. */
 export function stops(min, max, perOctave = 8) {
@@ -84,7 +84,7 @@ export function build(box, specs, prefix, set) {
         const whole = spec.step && spec.step < 1 ? "" : "whole ";
         const good = number.value !== "" && value >= spec.min && value <= spec.max && (!whole || Number.isInteger(value));
         number.setAttribute("aria-invalid", String(!good));
-        fault.textContent = good ? "" : `A ${whole}number from ${num(spec.min, 6)} to ${num(spec.max, 7)}, please.`;
+        fault.textContent = good ? "" : `A ${whole}number from ${tick(spec.min)} to ${fixed(spec.max)}, please.`;
         if (good) set(spec.key, value);
       };
       number.addEventListener("change", typed);

@@ -56,7 +56,7 @@ function mount(def, model, el) {
 <div class="ask"></div><fieldset class="controls"><legend class="unseen">Settings</legend><div style="display:contents"></div></fieldset>
 <div class="figure"></div><p class="say" role="status" aria-live="polite"></p>
 <div class="foot"><button class="plain numbers-button" data-act="numbers" data-key="numbers" aria-expanded="false" aria-controls="${prefix}-numbers">Numbers as a table</button><button class="plain" data-act="reset" data-key="reset">Reset</button></div>
-<div class="numbers" id="${prefix}-numbers" tabindex="0" role="region" aria-label="Numbers of the figure"></div></div>`;
+<div class="numbers" id="${prefix}-numbers" tabindex="0" role="region" aria-label="Numbers: ${esc(def.title)}"></div></div>`;
   const part = (name) => root.querySelector(`.${name}`);
   const frame = part("x");
   const controlsBox = part("controls").lastElementChild;
@@ -211,9 +211,10 @@ function mount(def, model, el) {
     if (event.key === "Enter" && event.target.matches(".ask input")) builtIn.commit();
   });
   root.addEventListener("change", (event) => {
-    const { change, ...data } = event.target.closest(".figure [data-change]")?.dataset ?? {};
-    // Drawn anew only once the focus is where the learner was going.
-    if (change) requestAnimationFrame(() => def.actions[change](api, { ...data, value: event.target.value }));
+    const field = event.target.closest(".figure [data-change]");
+    if (!field) return;
+    const { change, ...data } = { ...field.dataset, value: field.value };
+    requestAnimationFrame(() => def.actions[change](api, data)); // drawn anew once the focus is where the learner goes
   });
   root.addEventListener("input", (event) => {
     const field = event.target.closest(".figure [data-input]");
