@@ -20,6 +20,7 @@ from typing import Any
 
 from . import pool, progress, warm
 from .course import CONFIG, Course, CourseError, fingerprint, last_words, open_nbgrader
+from .remote import forks
 from .scores import CellScore, Result, autograde, read, record_zero
 
 Say = Callable[[str], None]
@@ -106,10 +107,10 @@ def _do(tasks: list[Task], plan: Plan, say: Say) -> Iterator[tuple[Task, Any]]:
         return
     jobs = min(plan.jobs or os.cpu_count() or 1, len(tasks))
     root = tasks[0].root
-    with warm.nursery(hide=(root, Path(__file__).resolve().parent)) as yard:
+    with warm.nursery(hide=(root, Path(__file__).resolve().parent)) as yard, forks.serving() as tests:
         if yard is None and len(tasks) > 1:
             say("kernels start cold: only root can fork them")
-        environment = {warm.VARIABLE: str(yard)} if yard else {}
+        environment = {forks.VARIABLE: tests} | ({warm.VARIABLE: str(yard)} if yard else {})
         yield from pool.run(grade_one, tasks, jobs, _most_seconds(root), environment)
 
 

@@ -27,7 +27,9 @@ from .canonical import RefusedError, canonical, parse, quoted, stub, with_note
 
 RECEIVED = ".received"  # in the course's folder: what came in, as it came, and the hashes
 _NOTE = "What was put right when this notebook was collected"
-_PREPARED: set[tuple[str, str]] = set()
+_PREPARED: set[tuple[str, str]] = set()  # in this process
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_PREPARED.clear)
 
 
 @dataclass(frozen=True)

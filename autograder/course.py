@@ -75,6 +75,7 @@ def open_nbgrader(course: Course, work: Path) -> Any:
         shutil.copytree(course.root / "hints", work / "hints", dirs_exist_ok=True)
     config = PyFileConfigLoader(CONFIG, path=str(work)).load_config()
     config.CourseDirectory.root = str(work.resolve())
+    config.NotebookExporter.optimistic_validation = True  # once after all steps instead of after each
     if config.Exchange.get("root"):
         exchange = Path(config.Exchange.root)
         if not exchange.is_dir():

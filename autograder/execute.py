@@ -28,8 +28,6 @@ from .learner import Answer, Learner
 from .outputs import Outputs, clip
 from .remote.grader import Grader
 
-_OWN_TIME = 15.0  # seconds that a test may take beyond its time-out, to tell what came of it
-
 
 class SandboxedExecute(Execute):
     """Execute with tests on our side. `timeout` is for one cell, `budget` for all of a notebook's cells together."""
@@ -67,7 +65,7 @@ class SandboxedExecute(Execute):
             self.config,
             self.startup_timeout,
         )
-        grader = Grader(folder, seed, self.test_memory)
+        grader = Grader(folder, seed, self.test_memory, sorted(known.imported))
         run = _Run(self, known, learner, grader)
         try:
             learner.start()
@@ -123,6 +121,7 @@ class _Run:
         self._failed: dict[str, str] = {}  # cell -> how it failed
         self._set_up: set[str] = set()  # set-up cells that the tests' process has run
         self._tested: set[str] = set()
+        self._used = 0.0  # processor seconds of the kernel in the cells before
 
     def cell(self, cell: NotebookNode) -> None:
         """Run one code cell and put its outputs in."""
@@ -130,7 +129,7 @@ class _Run:
         known = self.known.find(name) if name else None
         kind = known.kind if known else "other"
         self.records.append(Record(name or f"number {len(self.records) + 1}", kind))
-        begin, before = time.monotonic(), self.learner.usage()
+        begin = time.monotonic()
         cell.outputs = []
         if known and kind in ("test", "setup"):
             cell.source = known.source
@@ -143,7 +142,8 @@ class _Run:
         record.seconds = round(time.monotonic() - begin, 3)
         if after:  # a new kernel counts from 0 again
             cpu = after["cpu_seconds"]
-            record.cpu_seconds = round(cpu - min(before.get("cpu_seconds", 0.0), cpu), 3)
+            record.cpu_seconds = round(cpu - (self._used if cpu >= self._used else 0.0), 3)
+            self._used = cpu
             record.memory_peak = after["memory_peak"]
 
     def _learners(self, text: str, name: str) -> list[NotebookNode]:
@@ -189,33 +189,10 @@ class _Run:
 
     def _grade(self, cell: source.SourceCell) -> tuple[dict[str, Any], Answer | None]:
         """Run a cell in the tests' process; also what ended the learner's kernel or its time meanwhile."""
-        failure: Answer | None = None
-
-        def together(seconds: float) -> dict[str, Any]:
-            deadline = time.monotonic() + seconds
-
-            def ask(text: str) -> Answer:
-                nonlocal failure
-                if failure is None:
-                    answer = self.learner.ask(text, max(deadline - time.monotonic(), 0))
-                    self.records[-1].questions += 1
-                    if answer.kind in ("ok", "call"):
-                        return answer
-                    words = answer.words
-                    if answer.kind == "timeout":
-                        words = f"the test's {seconds:.3g} seconds were over before it returned"
-                    failure = Answer(answer.kind, printed=answer.printed, words=words)
-                    return failure
-                return Answer(failure.kind, words=failure.words)
-
-            message = {
-                "source": cell.source,
-                "hidden": cell.hidden,
-                "learners": sorted(self.known.learners_names),
-            }
-            return self.grader.run(message, seconds + _OWN_TIME, ask, self.learner)
-
-        return self._spend(together), failure
+        message = {"source": cell.source, "hidden": cell.hidden, "learners": sorted(self.known.learners_names)}
+        result, failure = self._spend(lambda seconds: self.grader.run(message, seconds, self.learner))
+        self.records[-1].questions += result.get("questions", 0)
+        return result, failure
 
     def _ready(self) -> str:
         """Make sure that there is a kernel and time; otherwise say why not."""

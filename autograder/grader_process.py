@@ -18,7 +18,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from . import words
-from .remote.link import Link, LinkError
+from .remote.link import KernelLine, Link, LinkError
 from .remote.proxy import Kernel, NoAnswerError, clean
 
 FILE = "<test cell>"
@@ -32,6 +32,9 @@ class Runner:
 
     def __init__(self, link: Link) -> None:
         self._link = link
+        self._line: KernelLine | None = None
+        self._no_line = ""  # why there is none
+        self._questions = 0
         self._kernel = Kernel(self._exchange)
         self._names: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
         self._borrowed: dict[str, Any] = {}
@@ -40,7 +43,11 @@ class Runner:
         self._used: set[str] = set()
 
     def run(self, message: dict[str, Any]) -> dict[str, Any]:
-        """`source`: the cell; `learners`: names that the learner's cells define; `hidden`: ranges of its lines."""
+        """`source`: the cell; `learners`: names that the learner's cells define; `hidden`: ranges of its lines; `line`:
+        whether a new line to the kernel follows; `words`: why there is none, if so."""
+        if message["line"]:
+            self._take_line(KernelLine(socket.socket(fileno=self._link.receive_handle()), self._link))
+        self._no_line, self._questions = message["words"], 0
         self._hidden = [(first, last) for first, last in message["hidden"]]
         self._shown = _Printed(self._in_hidden)
         result: dict[str, Any] = {"type": "done", "error": None, "value": None}
@@ -58,7 +65,7 @@ class Runner:
         except BaseException as error:
             result["error"] = self._words(error, source, refused)
             result["trace"] = "".join(traceback.format_exception(error))[-_TEXT:]
-        result["printed"] = self._shown.text()
+        result["printed"], result["questions"] = self._shown.text(), self._questions
         return result
 
     def _borrow(self, source: str, learners: set[str]) -> dict[str, str]:
@@ -79,13 +86,27 @@ class Runner:
         self._names.update(self._borrowed)
         return refused
 
+    def _take_line(self, line: KernelLine | None) -> None:
+        if self._line is not None:
+            self._line.close()
+        self._line = line
+
     def _exchange(self, text: str) -> str:
-        self._link.send({"type": "ask", "text": text})
-        answer = self._link.receive()
-        self._shown.write(answer["printed"])
-        if answer["type"] == "failed":
-            raise NoAnswerError(answer["words"])
-        return str(answer["text"])
+        self._questions += 1
+        if self._no_line or self._line is None:
+            raise NoAnswerError(self._no_line or "there is no kernel")
+        try:
+            printed, answer = self._line.ask(text)
+        except LinkError:
+            self._take_line(None)
+            self._link.send({"type": "lost"})
+            while (message := self._link.receive())["type"] != "words":
+                pass
+            self._no_line = message["words"]
+            raise NoAnswerError(self._no_line) from None
+        if printed:
+            self._shown.write(printed)
+        return answer
 
     def _in_hidden(self) -> bool:
         """Whether a line between markers is being run."""
@@ -179,14 +200,12 @@ def _limit_memory(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def main() -> None:
-    _limit_memory(int(sys.argv[2]))
-    link = Link(socket.socket(fileno=int(sys.argv[1])))
+def serve(end: socket.socket, memory: int) -> None:
+    """Run the cells that come over the socket until it closes, in a process of at most `memory` bytes of data."""
+    _limit_memory(memory)
+    link = Link(end)
     runner = Runner(link)
     with contextlib.suppress(LinkError):
         while True:
-            link.send(runner.run(link.receive()))
-
-
-if __name__ == "__main__":
-    main()
+            if (message := link.receive())["type"] == "cell":
+                link.send(runner.run(message))

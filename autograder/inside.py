@@ -17,6 +17,7 @@ import select
 import shutil
 import struct
 import sys
+from collections.abc import Callable
 from typing import Any
 
 ORDERS = "/run/sandbox/job.json"
@@ -82,13 +83,13 @@ def stop_if_alone(alive: int | None) -> None:
         os.close(alive)
 
 
-def confine(orders: dict[str, Any]) -> None:
-    """Give up for good what a learner's program must not have."""
+def confine(orders: dict[str, Any], mapped: Callable[[], bool] | None = None) -> None:
+    """Give up for good what a learner's program must not have. `mapped` is for `become`."""
     os.umask(0o022)
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # if the whole machine runs short, this goes first
     if orders["become"] is not None:
-        become(orders["become"])
+        become(orders["become"], mapped)
     for name, value in orders["rlimits"].items():
         kind = getattr(resource, name)
         hard = resource.getrlimit(kind)[1]
@@ -103,31 +104,49 @@ def enter_scratch() -> None:
     os.chdir(f"{SCRATCH}/work")
 
 
-def become(outside: int) -> None:
-    """Turn from root into `outside`, a user with no rights, in a user namespace where it is called USER."""
+def become(outside: int, mapped: Callable[[], bool] | None = None) -> None:
+    """Turn from root into `outside`, a user with no rights, in a user namespace where it is called USER.
+
+    Only a process outside the new namespace may say who is who in it: `mapped` has that done, by default by a child.
+    """
     os.chown(SCRATCH, outside, outside)
     os.setgroups([])
-    parent, (ready, go) = os.getpid(), os.pipe()
-    helper = os.fork()
-    if helper == 0:  # only a process outside the new namespace may say who is who in it
-        os.close(go)
-        try:
-            if os.read(ready, 1):
-                for kind in ("gid_map", "uid_map"):
-                    with open(f"/proc/{parent}/{kind}", "w") as file:
-                        file.write(f"{USER} {outside} 1")
-                os._exit(0)
-        finally:
-            os._exit(1)
-    os.close(ready)
+    mapped = mapped or _helper(outside)
     _call(_libc().unshare, _CLONE_NEWUSER)
-    os.write(go, b"x")
-    os.close(go)
-    if os.waitpid(helper, 0)[1] != 0:
+    if not mapped():
         raise OSError("the user namespace of the sandbox could not be set up")
     os.setresgid(USER, USER, USER)
     os.setresuid(USER, USER, USER)
     drop_capabilities()
+
+
+def map_users(process: int, outside: int) -> bool:
+    """In the user namespace of `process`, `outside` is called USER."""
+    for kind in ("gid_map", "uid_map"):
+        with open(f"/proc/{process}/{kind}", "w") as file:
+            file.write(f"{USER} {outside} 1")
+    return True
+
+
+def _helper(outside: int) -> Callable[[], bool]:
+    """A child that maps its parent's users when it is told to; what is returned tells it and waits."""
+    parent, (ready, go) = os.getpid(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(go)
+        try:
+            if os.read(ready, 1) and map_users(parent, outside):
+                os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(ready)
+
+    def mapped() -> bool:
+        os.write(go, b"x")
+        os.close(go)
+        return os.waitpid(child, 0)[1] == 0
+
+    return mapped
 
 
 def drop_capabilities() -> None:

@@ -5,9 +5,10 @@ kernel still gets everything of its own: namespaces (processes, mounts, network,
 user rights, limits and system-call filter. It is started by root's bubblewrap (warm.py), with the standard library for
 itself, and keeps root's rights for the forking alone.
 
-One request a connection: a line of JSON, and descriptors for standard output and standard error. Three processes come
-of it: one that leaves for new namespaces, the first process in them (it waits for the rest and tells the exit status),
-and the kernel. The kernel starts after the other side has put the first process into a control group and said so.
+One request a connection: a line of JSON, and descriptors for standard output and standard error. Two processes come of
+it, since forking a large process is what takes the time: the first one of new namespaces, which prepares them, waits
+for the rest and tells the exit status, and the kernel. Both go on after the other side has put the first into a control
+group and said so.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import importlib
 import json
 import os
 import runpy
+import signal
 import socket
 import struct
 import sys
@@ -32,7 +34,8 @@ else:
 YARD = "/run/yard"  # the folder shared with the host; one folder in it for each kernel
 SOCKET = "socket"
 
-_NEW = 0x0002_0000 | 0x0400_0000 | 0x0800_0000 | 0x2000_0000 | 0x4000_0000  # mounts, host name, ipc, processes, network
+_NEW_PROCESSES = 0x2000_0000
+_NEW = 0x0002_0000 | 0x0400_0000 | 0x0800_0000 | 0x4000_0000  # mounts, host name, ipc, network
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 1, 2, 4, 8, 32
 _MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 16384, 1 << 18
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
@@ -44,6 +47,10 @@ def main(modules: list[str]) -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     sys.path[:] = [path for path in sys.path if path != os.path.dirname(os.path.abspath(__file__))]
+    with contextlib.suppress(Exception):
+        _warm_up()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that have ended
+    here = os.open("/proc/self/ns/pid", os.O_RDONLY)
     gc.collect()
     gc.freeze()  # the collector would write to every object and so copy the shared pages
     with socket.socket(socket.AF_UNIX) as server:
@@ -51,44 +58,49 @@ def main(modules: list[str]) -> None:
         server.listen(64)
         while True:
             connection, _ = server.accept()
+            _call(_libc().unshare, _NEW_PROCESSES)  # for the next child
             if os.fork() == 0:
                 server.close()
-                _leave(connection)
+                _first(connection)
+            _call(_libc().setns, here, _NEW_PROCESSES)
             connection.close()
-            with contextlib.suppress(ChildProcessError):
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
 
 
-def _leave(connection: socket.socket) -> None:
-    """In a child of the nursery: go to new namespaces and start their first process. Does not return."""
+def _warm_up() -> None:
+    """Do once what is slow the first time in each kernel: telling an error, seeding."""
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed()
+    from IPython.core.ultratb import AutoFormattedTB
+
     try:
+        exec(compile("def warm():\n    raise ValueError(1)\nwarm()", "<ipython-input-1>", "exec"))
+    except ValueError:
+        AutoFormattedTB(mode="Context", theme_name="linux").structured_traceback(*sys.exc_info())
+
+
+def _first(connection: socket.socket) -> None:
+    """Process 1 of new namespaces. Does not return."""
+    code = 125
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         line, descriptors, _, _ = socket.recv_fds(connection, 65536, 2)
         request = json.loads(line)
         os.dup2(descriptors[0], 1)
         os.dup2(descriptors[1], 2)
-        _call(_libc().unshare, _NEW)
-        if os.fork() == 0:
-            _first(connection, request)
-        os._exit(0)
-    except BaseException as error:
-        print(f"nursery: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-    finally:
-        os._exit(125)
-
-
-def _first(connection: socket.socket, request: dict[str, Any]) -> None:
-    """Process 1 of the new namespaces. Does not return."""
-    code = 125
-    try:
         connection.sendall(b"here")
+        _call(_libc().unshare, _NEW)
         if connection.recv(2) != b"go":
             os._exit(125)
         _mount(request)
         _loopback()
+        asked, mapped = os.pipe(), os.pipe()
         kernel = os.fork()
         if kernel == 0:
-            _kernel()
+            _kernel(asked[1], mapped[0])
+        os.close(asked[1])
+        if (user := os.read(asked[0], 16)) and inside.map_users(kernel, int(user)):
+            os.write(mapped[1], b"x")
+        os.close(mapped[1])
         while True:
             pid, status = os.wait()  # orphans come to process 1 too
             if pid == kernel:
@@ -102,15 +114,20 @@ def _first(connection: socket.socket, request: dict[str, Any]) -> None:
         os._exit(0)  # and with it every process of the namespace
 
 
-def _kernel() -> None:
+def _kernel(ask: int, answer: int) -> None:
     """The process in which a learner's code will run. Does not return."""
     code = 125
     try:
         os.setsid()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.closerange(3, 4096)
         orders = inside.read_orders()
-        inside.confine(orders)
+
+        def mapped() -> bool:
+            os.write(ask, str(orders["become"]).encode())
+            return os.read(answer, 1) == b"x"
+
+        inside.confine(orders, mapped)
+        os.closerange(3, 4096)
         inside.enter_scratch()
         importlib.invalidate_caches()  # the folder of allowed modules is another one now
         if numpy := sys.modules.get("numpy"):

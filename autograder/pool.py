@@ -1,13 +1,15 @@
 """Does many independent pieces of work in processes that stay, none of which can take the others with it.
 
-The one idea: what costs seconds (importing nbgrader) is done once, in a process that the others are forked from; each
-worker then takes one piece after another. A worker that dies or takes too long costs its piece a second try, and then a
-reason; it never costs the batch. Workers end with the process that started them, even if that one is killed.
+The one idea: what costs seconds (importing nbgrader) is done once, in a process that the others are forked from (this
+one, or a helper where this one has threads); each worker then takes one piece after another. A worker that dies or
+takes too long costs its piece a second try, and then a reason; it never costs the batch. Workers end with the process
+that started them, even if that one is killed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import multiprocessing
 import os
 import signal
@@ -61,8 +63,14 @@ def run(
     When the iteration is left, by an exception or an interrupt too, every worker is ended.
     """
     waiting = deque((piece, 1) for piece in pieces)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOAD)
+    context: Any
+    if threading.active_count() == 1:
+        context = multiprocessing.get_context("fork")
+        for name in PRELOAD:
+            importlib.import_module(name)
+    else:  # a lock that another thread holds would be held in the fork for ever
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(PRELOAD)
     workers: list[_Worker] = []
     try:
         while waiting or any(worker.piece is not None for worker in workers):

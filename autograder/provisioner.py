@@ -88,6 +88,11 @@ class SandboxProvisioner(LocalProvisioner):
                 return
             await asyncio.sleep(0.002)
 
+    @property
+    def meeting(self) -> tuple[Path, str]:
+        """The folder that both sides see, by both names; for sockets."""
+        return self._sockets, sandbox.SHARED
+
     def usage(self) -> Usage:
         """Processor time and memory of the kernel and all it started, also after its end."""
         return self.box.usage() if self.box else self._usage

@@ -33,7 +33,7 @@ from .watch import Watch
 SHARED = "/run/kernel"  # the one folder shared with the host, for a kernel's sockets
 FILES = "/run/sandbox"
 CHECKS = "autograder.checks"  # what test cells import; holds no answers
-_CONFIRMED: set[bool] = set()
+_CONFIRMED: list[str] = []  # what is enforced, once that was proved
 _PREFIX, _OLD = "autograder-", 3600  # of temporary folders; seconds
 
 
@@ -184,15 +184,16 @@ def start(job: Job, stdout: int = subprocess.DEVNULL) -> Sandbox:
 
 def check() -> list[str]:
     """Prove once in this process that a sandbox works; returns what is enforced. Raises SandboxError, with the cure."""
+    if _CONFIRMED:
+        return list(_CONFIRMED)
     sandbox = start(Job([sys.executable, "-I", "-S", "-c", "pass"], Limits(wall_seconds=60)))
     try:
-        if not _CONFIRMED:
-            sandbox.process.wait(timeout=60)
-            if code := sandbox.process.returncode:
-                sandbox._reader.join(timeout=1)
-                raise SandboxError(cure(sandbox.words(), code))
-            _CONFIRMED.add(True)
-        return sandbox.enforced
+        sandbox.process.wait(timeout=60)
+        if code := sandbox.process.returncode:
+            sandbox._reader.join(timeout=1)
+            raise SandboxError(cure(sandbox.words(), code))
+        _CONFIRMED.extend(sandbox.enforced)
+        return list(_CONFIRMED)
     except subprocess.TimeoutExpired:
         raise SandboxError("a sandbox did not get to run an empty program within 60 seconds") from None
     finally:

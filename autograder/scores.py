@@ -76,6 +76,8 @@ def read(api: Any, assignment: str, student: str, problem: str = "", repairs: Se
     telemetry: dict[str, Any] = {}
     with api.gradebook as gradebook:
         submission = gradebook.find_submission(assignment, student)
+        # All cells at once: otherwise each grade asks for its own.
+        cells_of = [notebook.grade_cells + notebook.task_cells for notebook in submission.assignment.notebooks]
         score, max_score = submission.score, submission.max_score
         for notebook in submission.notebooks:
             path = folder(api, "autograded_directory", assignment, student) / f"{notebook.name}.ipynb"
@@ -92,6 +94,7 @@ def read(api: Any, assignment: str, student: str, problem: str = "", repairs: Se
                     reason = "no answer was written"
                 cells.append(CellScore(grade.name, earned, grade.max_score, reason))
             stopped += here
+        del cells_of
     return Result(student, score, max_score, cells, problem, stopped, list(repairs), telemetry)
 
 

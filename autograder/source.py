@@ -6,8 +6,10 @@ A submission is never asked. Its cells are matched by name, and what a test says
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -63,13 +65,33 @@ class Source:
         """Names that learners' answers define."""
         return {name for cell in self.cells for name in cell.defines}
 
+    @cached_property
+    def imported(self) -> set[str]:
+        """Packages that the tests and set-up cells import, by their first name."""
+        names: set[str] = set()
+        for cell in self.cells:
+            if cell.kind in ("test", "setup"):
+                with contextlib.suppress(SyntaxError):
+                    for node in ast.walk(ast.parse(cell.source)):
+                        if isinstance(node, ast.Import):
+                            names |= {alias.name.split(".")[0] for alias in node.names}
+                        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                            names.add(node.module.split(".")[0])
+        return names
+
     def answer_with(self, name: str) -> str:
         """The answer cell that defines a name; empty if there is none."""
         return next((cell.name for cell in self.cells if name in cell.defines), "")
 
 
 def read(path: Path) -> Source:
-    """Read a source notebook. Raises OSError or ValueError."""
+    """Read a source notebook; one that has not changed since is not read again. Raises OSError or ValueError."""
+    about = path.stat()
+    return _read(path, about.st_mtime_ns, about.st_size)
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path, *_: int) -> Source:
     content = json.loads(path.read_text(encoding="utf-8"))
     return Source(tuple(_cell(cell) for cell in content["cells"] if cell["cell_type"] == "code"))
 

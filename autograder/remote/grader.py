@@ -2,52 +2,63 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..learner import Answer, Learner
+from ..learner import Answer, Learner, LineError
+from . import forks
 from .link import Link, LinkError
 
-Ask = Callable[[str], Answer]
+OWN_TIME = 15.0  # seconds that a test may take beyond its time-out, to tell what came of it
 
 
 class Grader:
     """A process that runs test cells; one for a notebook, started when the first cell needs it, again if it ended."""
 
-    def __init__(self, folder: Path, seed: int, memory: int) -> None:
-        self._folder, self._seed, self._memory = folder, seed, memory
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(self, folder: Path, seed: int, memory: int, modules: Sequence[str] = ()) -> None:
+        self._folder, self._seed, self._memory, self._modules = folder, seed, memory, modules
+        self._process: forks.Fork | None = None
         self._link: Link | None = None
+        self._knows_line = False
 
     @property
     def running(self) -> bool:
         return self._process is not None
 
-    def run(self, message: dict[str, Any], seconds: float, ask: Ask, learner: Learner) -> dict[str, Any]:
-        """Run a cell there, passing its questions to `ask`. Returns what grader_process says of it, or an error."""
+    def run(self, message: dict[str, Any], seconds: float, learner: Learner) -> tuple[dict[str, Any], Answer | None]:
+        """Run a cell there. Returns what grader_process says of it, or an error; and what ended the learner's kernel or
+        its time meanwhile."""
+        begin = time.monotonic()
         if self._process is None:
             self._start()
         assert self._link is not None
-        deadline = time.monotonic() + seconds
+        failure: Answer | None = None
+        deadline, over = begin + seconds, False
         try:
-            self._link.send(message)
-            while (answer := self._link.receive(deadline, learner.drain))["type"] == "ask":
-                got = ask(answer["text"])
-                kind = "answer" if got.kind in ("ok", "call") else "failed"
-                self._link.send({"type": kind, "text": got.text, "words": got.words, "printed": got.printed})
-            return answer
+            self._send(message, learner)
+            while True:
+                try:
+                    answer = self._link.receive(deadline, learner.drain)
+                except LinkError:
+                    if over or time.monotonic() < deadline:
+                        raise
+                    over, deadline = True, deadline + OWN_TIME
+                    words = f"the test's {seconds:.3g} seconds were over before it returned"
+                    failure = failure or Answer("timeout", words=words)
+                    learner.give_up()
+                    continue
+                if answer["type"] == "done":
+                    return answer, failure
+                failure = failure or learner.lost()  # "lost": the kernel has hung up
+                self._link.send({"type": "words", "words": failure.words})
         except LinkError as error:
             late = time.monotonic() >= deadline
             code = self.stop()
             why = f"did not end within {seconds:.3g} seconds" if late else f"ended its process ({error}, status {code})"
-            return {"type": "done", "error": {"ename": "TestEnded", "evalue": f"the test {why}"}}
+            return {"type": "done", "error": {"ename": "TestEnded", "evalue": f"the test {why}"}}, failure
 
     def stop(self) -> int | None:
         """End the process; returns its exit status."""
@@ -55,31 +66,28 @@ class Grader:
             return None
         if self._link is not None:
             self._link.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=0.5)
-        self._process.kill()
-        code = self._process.wait()
+        code = self._process.end()
         self._process = self._link = None
         return code
 
+    def _send(self, message: dict[str, Any], learner: Learner) -> None:
+        """A cell, and the line to the kernel if it is a new one."""
+        assert self._link is not None
+        line, words, is_new = None, "", False
+        try:
+            line, is_new = learner.line()
+        except LineError as error:
+            words = error.answer.words
+        is_new = line is not None and (is_new or not self._knows_line)
+        self._link.send({**message, "type": "cell", "line": is_new, "words": words})
+        if line is not None and is_new:
+            self._link.send_handle(line.fileno())
+            self._knows_line = True
+
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
-        environment = {
-            **os.environ,
-            "AUTOGRADER_SEED": str(self._seed),
-            "MPLBACKEND": "Agg",
-            "OMP_NUM_THREADS": "1",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONHASHSEED": "0",
-        }
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "autograder.grader_process", str(theirs.fileno()), str(self._memory)],
-                cwd=self._folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-            )
+            request = {"folder": str(self._folder), "seed": self._seed, "memory": self._memory}
+            self._process = forks.fork({**request, "modules": list(self._modules)}, theirs.fileno())
         self._link = Link(ours)
+        self._knows_line = False

@@ -6,7 +6,10 @@ their own results.
 """
 
 import builtins
+import io
 import linecache
+import socket
+import sys
 from typing import Any
 
 from . import wire  # this line is left out when the text is sent
@@ -14,20 +17,94 @@ from . import wire  # this line is left out when the text is sent
 SPECIALS = ("__call__", "__len__", "__getitem__", "__setitem__", "__contains__", "__iter__", "__next__")
 MESSAGE = 4000  # bytes of an exception's text
 
+PRINTED = 16_000  # bytes of what was printed between two messages
+
 _objects: dict[int, tuple[Any, dict[str, Any]]] = {}  # number -> (object, what the other side was told of it)
 _numbers: dict[int, int] = {}  # id of an object -> number
-_token = ""
-_shell: Any = None
+_names: dict[str, Any] = {}  # the learner's
+_exchange: Any = None  # sends a message and returns the one that comes back
 _first = 0  # numbers start here
 
 
-def install(token: str, shell: Any, first: int = 0) -> None:
-    """Start to answer; `token` marks our questions among those of the learner's own `input()`.
+def install(names: dict[str, Any], exchange: Any, first: int = 0) -> None:
+    """Start to answer. `first` is larger in each new kernel, so that no number means two objects."""
+    global _names, _exchange, _first
+    _names, _exchange, _first = names, exchange, first
 
-    `first` is larger in each new kernel, so that no number means two objects.
-    """
-    global _token, _shell, _first
-    _token, _shell, _first = token, shell, first
+
+def attend(path: str, names: dict[str, Any], first: int) -> None:
+    """Call the tests at this socket and answer them until they hang up. What is printed meanwhile goes to them too."""
+    with socket.socket(socket.AF_UNIX) as end:
+        end.connect(path)
+        line, said = _Line(end), _Said()
+
+        def exchange(text: str) -> str:
+            line.send(said.take())
+            line.send(text)
+            return line.receive()
+
+        install(names, exchange, first)
+        try:
+            while True:
+                text = line.receive()
+                out, err = sys.stdout, sys.stderr
+                sys.stdout = sys.stderr = said
+                try:
+                    answer = serve(text)
+                finally:
+                    sys.stdout, sys.stderr = out, err
+                line.send(said.take())
+                line.send(answer)
+        except (EOFError, OSError):
+            pass  # they have hung up
+
+
+class _Line:
+    """Texts over a socket, each with its length in bytes before it (eight bytes)."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+
+    def send(self, text: str) -> None:
+        data = text.encode()
+        self._end.sendall(len(data).to_bytes(8, "big") + data)
+
+    def receive(self) -> str:
+        return self._read(int.from_bytes(self._read(8), "big")).decode()
+
+    def _read(self, size: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            block = self._end.recv(min(size - len(parts), 2**20))
+            if not block:
+                raise EOFError
+            parts += block
+        return bytes(parts)
+
+
+class _Said(io.TextIOBase):
+    """What is printed during a call, bounded."""
+
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._left = PRINTED
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if self._left > 0 and text:
+            data = text.encode("utf-8", "replace")[: self._left]
+            self._left -= len(data)
+            self._parts.append(data.decode("utf-8", "ignore"))
+        return len(text)
+
+    def take(self) -> str:
+        text = "".join(self._parts)
+        self._parts, self._left = [], PRINTED
+        return text
 
 
 def serve(text: str) -> str:
@@ -44,7 +121,7 @@ def serve(text: str) -> str:
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if request["op"] == "names":
-        return {"names": {name: _named(_shell.user_ns[name]) for name in request["names"] if name in _shell.user_ns}}
+        return {"names": {name: _named(_names[name]) for name in request["names"] if name in _names}}
     target = _own(request["ref"])
     given = request.get("args", [])
     named = request.get("kwargs", {})
@@ -164,7 +241,7 @@ def _ask(number: int, method: str, args: Any, kwargs: Any) -> Any:
     }
     text = wire.json.dumps(message, allow_nan=False)
     while True:
-        reply = wire.parse(_shell.kernel.raw_input(_token + text))
+        reply = wire.parse(_exchange(text))
         if "op" not in reply:
             break
         text = serve(wire.json.dumps(reply))

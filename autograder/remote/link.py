@@ -1,8 +1,10 @@
-"""Messages between the grading process and the process that runs the tests: JSON over a socket pair, length first."""
+"""Messages of the process that runs the tests: to the grading process, and to a learner's kernel; length first."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import select
 import selectors
 import socket
 import struct
@@ -10,7 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-MOST = 2**27  # bytes of one message; both ends are ours, but what passes through is a learner's
+MOST = 2**27  # bytes of one message between our own processes
+MOST_OF_KERNEL = 24 * 2**20  # and of one from a kernel
 
 
 class LinkError(Exception):
@@ -38,6 +41,22 @@ class Link:
         message: dict[str, Any] = json.loads(self._read(size, deadline, idle))
         return message
 
+    def send_handle(self, number: int) -> None:
+        """Hand an open file or socket over; it follows the last message."""
+        try:
+            socket.send_fds(self._socket, [b"h"], [number])
+        except OSError as error:
+            raise LinkError("the other process is gone") from error
+
+    def receive_handle(self) -> int:
+        _, handles, _, _ = socket.recv_fds(self._socket, 1, 1)
+        if not handles:
+            raise LinkError("the other process ended")
+        return handles[0]
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
     def close(self) -> None:
         self._socket.close()
 
@@ -57,4 +76,45 @@ class Link:
                 if not block:
                     raise LinkError("the other process ended")
                 parts += block
+        return bytes(parts)
+
+
+class KernelLine:
+    """The tests' end of the line to a learner's kernel (kernel_side.py): text goes in, text comes out."""
+
+    def __init__(self, end: socket.socket, life: Link) -> None:
+        self._end = end
+        self._poll = select.poll()
+        self._poll.register(end, select.POLLIN)
+        self._poll.register(life, select.POLLIN)  # nothing comes there while we wait here, but its end
+
+    def ask(self, text: str) -> tuple[str, str]:
+        """What was printed meanwhile, and the answer. LinkError if the kernel has hung up or says nonsense."""
+        data = text.encode("ascii")
+        try:
+            self._end.sendall(len(data).to_bytes(8, "big") + data)
+            return self._receive(), self._receive()
+        except (OSError, UnicodeDecodeError) as error:
+            raise LinkError("the kernel has hung up") from error
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._end.close()
+
+    def _receive(self) -> str:
+        size = int.from_bytes(self._read(8), "big")
+        if size > MOST_OF_KERNEL:
+            raise LinkError("a message that is too long")
+        return self._read(size).decode("utf-8")
+
+    def _read(self, size: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            ready = [number for number, _ in self._poll.poll()]
+            if self._end.fileno() not in ready:
+                raise LinkError("the grading process has ended")
+            block = self._end.recv(min(size - len(parts), 2**20))
+            if not block:
+                raise LinkError("the kernel has hung up")
+            parts += block
         return bytes(parts)

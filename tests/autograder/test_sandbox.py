@@ -209,7 +209,7 @@ def test_a_bubblewrap_that_the_kernel_refuses_is_an_error_with_the_cure(
     fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(sandbox, "_CONFIRMED", set())
+    monkeypatch.setattr(sandbox, "_CONFIRMED", [])
     with pytest.raises(SandboxError, match=r"No permissions to create new namespace.*sysctl -w user.max_user_name"):
         sandbox.check()
 
