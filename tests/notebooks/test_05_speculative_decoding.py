@@ -1,0 +1,108 @@
+"""Lesson 5: its prose agrees with `reference_impl`, and drafts change no answer."""
+
+from collections.abc import Callable
+
+import pytest
+from lesson_run import Lesson
+
+from reference_impl.arithmetic import best_draft_length, expected_tokens, speculative_speedup
+
+
+@pytest.fixture(scope="module")
+def it(lesson: Callable[[str], Lesson]) -> Lesson:
+    return lesson("05_speculative_decoding")
+
+
+# --- the numbers in the prose
+
+
+def test_prose_numbers_of_the_formula(it: Lesson) -> None:
+    code = "\n".join(cell.source for cell in it.code)
+    assert f"1 + 0.8 + 0.64 + 0.512 + 0.4096 = {expected_tokens(0.8, 4):.4f}" in code
+    assert f"Four guesses at 0.6 bring {expected_tokens(0.6, 4):.1f} tokens" in it.prose
+    assert f"1/(1 - 0.6) = {1 / (1 - 0.6):.1f}" in it.prose
+    assert f"{expected_tokens(0.8, 4):.2f} for $\\alpha = 0.8$ and $k = 4$" in it.prose
+    assert expected_tokens(1, 4) == 5
+
+
+def test_prose_numbers_of_the_best_length(it: Lesson) -> None:
+    code = "\n".join(cell.source for cell in it.code)
+    k = best_draft_length(0.8, 0.1)
+    tokens, time, gain = expected_tokens(0.8, k), 1 + 0.1 * k, speculative_speedup(0.8, k, 0.1)
+    assert f"k = {k}: {tokens:.2f} tokens in {time:.1f} passes' time, {gain:.2f} times as fast" in code
+    assert speculative_speedup(0.5, 12, 0.1) < 1  # "slower than no guessing at all"
+    assert speculative_speedup(0.8, k - 2, 0.1) > 0.95 * gain  # "off by one or two costs a few percent"
+
+
+# --- the lesson run from clean
+
+
+@pytest.mark.model
+def test_checking_five_tokens_costs_less_than_writing_five(it: Lesson) -> None:
+    assert float(it.row("check-run", "1  ")[0]) == 1
+    here, on_paper = it.row("check-run", "5  ")
+    assert float(here) < 5
+    assert float(on_paper) == 1
+
+
+@pytest.mark.model
+def test_a_round_takes_the_right_prefix_and_one_token_of_the_target(it: Lesson) -> None:
+    assert it.text("round-run").splitlines() == [
+        "round 1: +4 over the green fields",
+        "round 2: +3 where the sheep",
+        "round 3: +1 may",
+        "8 tokens in 3 target passes (2.67 per pass)",
+    ]
+
+
+@pytest.mark.model
+def test_tokens_a_pass_have_the_reference_values_up_to_an_acceptance_of_one(it: Lesson) -> None:
+    shown = it.text("expected-run")
+    for line in ("0.6: 2.3056", "0.8: 3.3616", "0.9: 4.0951", "1.0, by the sum: 5.0"):
+        assert f"acceptance {line}" in shown
+    assert "division by zero" in shown
+
+
+@pytest.mark.model
+def test_the_best_draft_lengths_have_the_reference_values(it: Lesson) -> None:
+    rows = [line.split()[:3] for line in it.text("length-run").splitlines()[1:]]
+    assert rows == [["0.02", "11", "3.82×"], ["0.05", "8", "3.09×"], ["0.1", "6", "2.47×"], ["0.2", "4", "1.87×"]]
+    assert "image/png" in it.data("length-plot")[0]
+
+
+@pytest.mark.model
+def test_in_a_large_batch_checking_is_free_at_long_contexts_only(it: Lesson) -> None:
+    rows = [line.split() for line in it.text("batch-run").splitlines()[1:]]
+    cost = {(context, batch): (float(cost), int(k)) for context, batch, cost, k in rows}
+    assert all(cost["2,048", batch][0] == 1 for batch in ("1", "64", "238"))
+    assert cost["256", "1"] == (1, 6)
+    assert cost["256", "238"][0] > 2
+    assert cost["256", "238"][1] < cost["2,048", "238"][1]
+
+
+@pytest.mark.model
+def test_the_exact_rule_gives_p_and_drawing_from_p_does_not(it: Lesson) -> None:
+    shown = it.text("exact-run")
+    assert "the rule gives     ['0.500', '0.300', '0.200']" in shown
+    assert "drawing from p     ['0.350', '0.390', '0.260']" in shown
+    assert "The harmless rule gives *c* 26% in place of 20%" in it.prose
+    accepted = it.number("draws-run", r"accepted ([\d.]+)")
+    assert accepted == pytest.approx(0.7, abs=0.03)  # 4,000 draws: four standard errors
+
+
+@pytest.mark.model
+def test_drafts_change_no_token_and_save_passes(it: Lesson) -> None:
+    assert "same tokens: True" in it.text("speed-run")
+    assert it.number("speed-run", r"([\d.]+) tokens per pass") > 1
+    for kind in ("code", "prose", "structured"):
+        alpha, measured, formula = map(float, it.row("kinds-run", kind))
+        assert 0 <= alpha <= 1
+        assert 1 <= measured <= 5
+        assert 1 <= formula <= 5
+
+
+@pytest.mark.model
+def test_the_figures_leave_something_for_a_page_without_a_kernel(it: Lesson) -> None:
+    for cell, name in [("explorer", "draft"), ("round-widget", "speculative")]:
+        (shown,) = it.data(cell)
+        assert f'data-interactive="{name}"' in shown["text/html"]
