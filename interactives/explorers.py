@@ -4,6 +4,7 @@ A value outside a trait's range raises traitlets.TraitError that names the trait
 """
 
 import math
+from typing import Any
 
 import traitlets
 
@@ -78,21 +79,30 @@ class PagedCacheExplorer(Explorer):
 
 
 class QuantizationExplorer(Explorer):
-    """Weights on their grid: one outlier to drag, bits, groups. `weights`: your own numbers, 4 to 256 of them.
+    """Weights on their grid: one outlier to drag, bits, groups.
 
-    The outlier takes the place of the weight a third of the way in.
+    `weights`: 4 to 256 numbers of your own instead; the largest of them is the outlier, at its own value unless
+    `outlier` is given.
     """
 
     _figure = "quantization"
     _esm = script("quantization")
-    outlier = _number(8.0, -10, 10)
+    outlier = _state(traitlets.Float(8.0))
     bits = _whole(4, 2, 8)
     group = _whole(64, 1, 256)  # weights that share a scale: 4, 8, 16, 32, 64, 128, or all
     weights = _state(traitlets.List(traitlets.Float()))
 
+    def __init__(self, **settings: Any) -> None:
+        if "weights" in settings:
+            settings["weights"] = [float(weight) for weight in settings["weights"]]
+            if settings["weights"]:
+                settings.setdefault("outlier", max(settings["weights"], key=abs))
+                settings.setdefault("group", len(settings["weights"]))
+        super().__init__(**settings)
+
     @traitlets.validate("weights")
     def _some_weights(self, proposal: traitlets.Bunch) -> list[float]:
-        weights = [float(weight) for weight in proposal["value"]]
+        weights = proposal["value"]
         if weights and not 4 <= len(weights) <= 256:
             raise traitlets.TraitError(f"weights: 4 to 256 numbers, got {len(weights)}")
         if not all(math.isfinite(weight) for weight in weights):

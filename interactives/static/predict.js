@@ -68,7 +68,7 @@ button.plain { border-color: transparent; color: var(--x-blue-t); padding-inline
 .foot { display: flex; flex-wrap: wrap; gap: 0.2rem 0.6rem; margin-top: 0.5rem; font-size: 0.875rem; }
 .numbers { overflow-x: auto; margin-top: 0.4rem; }
 .numbers:not([data-open]) { display: none; }
-table { border-collapse: collapse; font-size: 0.875rem; line-height: 1.4; }
+table { overflow-wrap: normal; border-collapse: collapse; font-size: 0.875rem; line-height: 1.4; }
 caption { text-align: left; color: var(--x-muted); padding-bottom: 0.25rem; }
 th, td { padding: 0.2rem 0.8rem 0.2rem 0; text-align: right; border-bottom: 1px solid var(--x-line); font-weight: 400; }
 thead th { color: var(--x-muted); vertical-align: bottom; }

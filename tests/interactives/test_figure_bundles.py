@@ -70,3 +70,9 @@ def test_a_value_outside_its_range_is_refused_by_name(make, trait: str) -> None:
 def test_an_unknown_figure_is_no_attribute() -> None:
     with pytest.raises(AttributeError, match="RoofExplorer"):
         interactives.RoofExplorer  # noqa: B018
+
+
+def test_of_given_weights_the_largest_is_the_outlier_and_all_share_a_scale() -> None:
+    figure = interactives.QuantizationExplorer(weights=[0.1, -0.9, 0.2, 0.3])
+    assert (figure.outlier, figure.group) == (-0.9, 4)
+    assert interactives.QuantizationExplorer(weights=[0.1, -0.9, 0.2, 0.3], outlier=0.5).outlier == 0.5

@@ -48,8 +48,11 @@ function throughput(state, { gpu, width, shown, local, still }, guess) {
   const clamp = (rate) => Math.min(range.max, Math.max(range.min, rate));
   const parts = [];
   const one = rateAt(state, gpu, 1);
-  parts.push(line(plot.X(1), plot.Y(one), plot.X(MAX), plot.Y(one * MAX), { color: "muted", width: 1, dash: "3 4" }));
-  parts.push(text(plot.X(110), plot.Y(one * 210), "perfect scaling", { color: "muted", anchor: "end" }));
+  const perfect = () => {
+    parts.push(line(plot.X(1), plot.Y(one), plot.X(MAX), plot.Y(one * MAX), { color: "muted", width: 1, dash: "3 4" }));
+    parts.push(text(plot.X(110), plot.Y(one * 210), "perfect scaling", { color: "muted", anchor: "end" }));
+  };
+  if (!shown) perfect();
   if (shown) {
     const wall = memoryWall(MODELS[state.model], gpu, state);
     const rows = batchRows(MODELS[state.model], gpu, state, SWEEP);
@@ -64,6 +67,7 @@ function throughput(state, { gpu, width, shown, local, still }, guess) {
       const flip = x > width * 0.55;
       parts.push(text(x + (flip ? -6 : 6), plot.bottom - 10, `memory full: ${int(wall)}`, { anchor: flip ? "end" : "start", color: "orange-t", weight: 650 }));
     }
+    perfect();
     if (inside.length) parts.push(path(inside.map(at), { color: "blue", width: 3 }));
     const here = batchRows(MODELS[state.model], gpu, state, [state.batch])[0];
     const [x, y] = at(here);
@@ -119,7 +123,7 @@ function frontier(state, { gpu, width }) {
   }
   const [x, y] = at(here);
   parts.push(dot(x, y, { color: "blue", r: 7, hollow: here.limit === "capacity" }));
-  parts.push(text(x + 11, y + 16, `batch ${int(state.batch)}`, { color: "blue-t", weight: 650, anchor: x > width - 80 ? "end" : "start" }));
+  parts.push(text(x + 11, y + (x > width - 80 ? 28 : 16), `batch ${int(state.batch)}`, { color: "blue-t", weight: 650, anchor: x > width - 80 ? "end" : "start" }));
   return svg(width, height, "Throughput against latency", plot.svg + parts.join(""));
 }
 

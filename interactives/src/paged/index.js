@@ -88,7 +88,7 @@ function pool(state, found, cache, touched, { width, shown }) {
     }
     const users = cache.references[block];
     const who = owners[block].map((i) => "ABCDEFGHIJKL"[i]).join("");
-    parts.push(text(x + cell / 2, y + tall + 12, used ? (users > 1 ? (cell > 26 ? who : `×${users}`) : `${block}`) : "", { anchor: "middle", size: 10.5, color: users > 1 ? "ink" : "muted", weight: users > 1 ? 650 : 400, halo: false }));
+    parts.push(text(x + cell / 2, y + tall + 12, used ? (users > 1 ? (cell > 26 && users < 5 ? who : `×${users}`) : `${block}`) : "", { anchor: "middle", size: 10.5, color: users > 1 ? "ink" : "muted", weight: users > 1 ? 650 : 400, halo: false }));
   }
   return svg(width, height, `Paged: ${found.blocks} blocks of ${state.block_size} tokens in use`, parts.join(""));
 }
@@ -114,7 +114,7 @@ function view(state, env) {
   const figure =
     `<div class="panels"><div class="panel"><p class="sub">Contiguous<span class="note">${share(found.contiguousWaste, found.contiguous)}</span></p>${contiguous(state, found, { ...env, width })}</div>` +
     `<div class="panel"><p class="sub">Paged<span class="note">${share(found.pagedWaste, found.paged)}</span></p>${shown ? pool(state, found, cache, touched, { ...env, width }) : '<p class="note">The blocks come when you commit.</p>'}</div></div>` +
-    (shown ? `<p class="key"><span><i style="background:repeating-linear-gradient(45deg,${c("muted")} 0 1.5px,transparent 1.5px 4px)"></i>set aside, holds nothing</span><span>under a block: its number, or who shares it</span></p><p class="sub">Block tables</p>${tables}${steps}` : "");
+    (shown ? `<p class="key"><span><i style="background:repeating-linear-gradient(45deg,${c("muted")} 0 1.5px,transparent 1.5px 4px)"></i>set aside, holds nothing</span><span>under a block: its number, or who shares it (×6: six do)</span></p><p class="sub">Block tables</p>${tables}${steps}` : "");
   const say = !shown
     ? `${plural(state.lengths.length, "sequence")}; each has a slot of ${int(found.slot)} tokens in the contiguous cache.`
     : `Contiguous: ${bytes(found.bytes[0])} set aside, ${percent(found.contiguousWaste / found.contiguous)} of it empty. Paged: ${plural(found.blocks, "block")}, ${bytes(found.bytes[1])}, ${percent(found.pagedWaste / found.paged)} empty` +

@@ -3,16 +3,15 @@ import { WEIGHTS } from "../generated/constants.js";
 import { explorer } from "../shared/explorer.js";
 import { fixed, int, num, percent, plural, tick } from "../shared/format.js";
 import { axes, c, dot, line, px, rect, scale, svg, text } from "../shared/plot.js";
-import { measure } from "./logic.js";
+import { frame, measure } from "./logic.js";
 
-const LIMIT = 10;
 const GROUPS = [4, 8, 16, 32, 64, 128];
-const placeOf = (weights) => Math.floor(weights.length * 0.33);
 
 const weightsOf = (state) => (state.weights.length ? state.weights : WEIGHTS);
+const frameOf = (state) => frame(weightsOf(state), state.weights.length > 0);
 
 const controls = (state) => [
-  { kind: "number", key: "outlier", label: "The outlier", min: -LIMIT, max: LIMIT, step: 0.1 },
+  { kind: "number", key: "outlier", label: "The outlier", min: -frameOf(state).limit, max: frameOf(state).limit, step: frameOf(state).limit / 100, real: true },
   { kind: "number", key: "bits", label: "Bits", min: 2, max: 8 },
   {
     kind: "choice",
@@ -22,14 +21,14 @@ const controls = (state) => [
   },
 ];
 
-const found = (state) => measure(weightsOf(state), state, placeOf(weightsOf(state)));
+const found = (state) => measure(weightsOf(state), state, frameOf(state).at);
 
 function question(state) {
   const { groupZeros, groupSize, groupScale } = found(state);
   return {
     key: "quantization-zeros",
     kind: "number",
-    text: `${plural(groupSize, "weight")}, most of them between −1 and 1, share one ${state.bits}-bit scale. One of them is ${tick(state.outlier)}. How many of them come back as exactly 0?`,
+    text: `${plural(groupSize, "weight")}, none but one beyond ±${tick(frameOf(state).spread)}, share one ${state.bits}-bit scale. That one is ${tick(state.outlier)}. How many of them come back as exactly 0?`,
     unit: "weights",
     answer: groupZeros,
     show: int(groupZeros),
@@ -42,8 +41,8 @@ function question(state) {
 function stems(state, now, { width, shown, still }) {
   const height = 230;
   const n = now.weights.length;
-  const at = placeOf(now.weights);
-  const top = Math.max(2, Math.ceil(Math.max(...now.weights.map(Math.abs)) * 1.15));
+  const { at, spread } = frameOf(state);
+  const top = Math.max(spread, Math.max(...now.weights.map(Math.abs)) * 1.15);
   const plot = axes({
     width, height, left: 34, bottom: 24, grid: false,
     x: { min: -0.7, max: n - 0.3, ticks: [] },
@@ -84,10 +83,11 @@ function stems(state, now, { width, shown, still }) {
 function slopes(state, now, { width }) {
   const height = 136;
   const [top, bottom] = [36, 104];
-  const X = scale({ min: -2.1, max: 2.1 }, 8, width - 8);
+  const { spread } = frameOf(state);
+  const X = scale({ min: -spread * 1.05, max: spread * 1.05 }, 8, width - 8);
   const step = now.groupScale;
-  const parts = [text(4, 13, `the ${int(now.groupSize)} weights of its group, between −2 and 2`, { color: "muted", halo: false })];
-  const inside = (value) => Math.abs(value) <= 2.05;
+  const parts = [text(4, 13, `the ${int(now.groupSize)} weights of its group, up to ±${tick(spread)}`, { color: "muted", halo: false })];
+  const inside = (value) => Math.abs(value) <= spread * 1.025;
   if (step > 0) {
     const most = 2 ** (state.bits - 1) - 1;
     let d = "";
@@ -102,7 +102,7 @@ function slopes(state, now, { width }) {
     parts.push(line(X(weight), top, X(back), bottom, { color: zero ? "muted" : "blue", width: 1.2 }));
     parts.push(dot(X(weight), top, { r: 4, color: zero ? "muted" : "blue" }));
   }
-  for (const value of [-2, -1, 0, 1, 2]) parts.push(text(X(value), bottom + 24, tick(value), { anchor: value === -2 ? "start" : value === 2 ? "end" : "middle", color: "muted", halo: false }));
+  for (const part of [-1, -0.5, 0, 0.5, 1]) parts.push(text(X(part * spread), bottom + 24, tick(part * spread), { anchor: part === -1 ? "start" : part === 1 ? "end" : "middle", color: "muted", halo: false }));
   return svg(width, height, `${now.groupZeros} of ${now.groupSize} weights are rounded to 0`, parts.join(""));
 }
 
@@ -121,7 +121,7 @@ function view(state, env) {
     caption: `${state.bits} bits, outlier ${tick(state.outlier)}; errors are root mean square, relative to the weights`,
     head: ["Group", "Bits per weight", "Error, all", "Error, the others", "Become 0", "Levels used in its group"],
     rows: sizes.map((group) => {
-      const row = measure(weightsOf(state), { ...state, group }, placeOf(now.weights));
+      const row = measure(weightsOf(state), { ...state, group }, frameOf(state).at);
       return [int(group), fixed(row.bitsPerWeight, 3), percent(row.error, 2), percent(row.errorOthers, 1), int(row.zeros), `${row.levelsUsed} of ${row.levels}`];
     }),
     now: sizes.indexOf(state.group),
@@ -141,6 +141,9 @@ export default explorer({
     if (!api.env.shown) return;
     const { state, env } = api;
     const value = stems(state, found(state), env).plot.Y.invert(y);
-    api.set({ outlier: Math.round(Math.max(-LIMIT, Math.min(LIMIT, value)) * 10) / 10 });
+    const { limit } = frameOf(state);
+    const step = limit / 100;
+    const near = Math.round(Math.max(-limit, Math.min(limit, value)) / step) * step;
+    api.set({ outlier: Number(near.toPrecision(6)) });
   },
 });

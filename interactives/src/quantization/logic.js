@@ -36,6 +36,21 @@ export function relativeError(weights, restored) {
   return power === 0 ? 0 : Math.sqrt(loss / power);
 }
 
+/** 1, 2, 2.5 or 5 times a power of ten, at least `value`. */
+export function roundUp(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 2.5, 5, 10].map((m) => m * power).find((round) => round >= value * 0.9999);
+}
+
+/** Where the outlier stands, how far it can be dragged, and how wide the other weights spread. */
+export function frame(weights, given) {
+  const sizes = weights.map(Math.abs);
+  // Of given weights the largest is the outlier; the figure's own have none until one is dragged.
+  const at = given ? sizes.indexOf(Math.max(...sizes)) : Math.floor(weights.length * 0.33);
+  const others = Math.max(...sizes.filter((_, i) => i !== at)) || sizes[at] || 1;
+  return { at, limit: roundUp(Math.max(8 * others, given ? sizes[at] * 1.05 : 0)), spread: roundUp(1.5 * others) };
+}
+
 /** What one choice costs and loses; `at` is the place of the outlier. */
 export function measure(weights, { bits, group, outlier }, at) {
   const list = weights.map((weight, i) => (i === at ? outlier : weight));

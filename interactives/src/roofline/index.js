@@ -45,6 +45,7 @@ function picture(found, state, { gpu, width, shown }) {
   const plot = axes({ width, height, left: 46, x, y });
   const at = (intensity) => [plot.X(intensity), plot.Y(tera(intensity))];
   const parts = [];
+  const x0 = x.min;
 
   const [ridgeX, ridgeY] = at(found.ridge);
   parts.push(line(ridgeX, ridgeY, ridgeX, plot.bottom, { color: "muted", width: 1, dash: "3 4" }));
@@ -67,15 +68,17 @@ function picture(found, state, { gpu, width, shown }) {
   parts.push(`<g transform="translate(${px(sx)} ${px(sy - 12)}) rotate(${px(-slope)})">${text(0, 0, `${num(gpu.bandwidth / 1e12)} TB/s`, { color: "muted" })}</g>`);
   parts.push(text(plot.right, plot.Y(gpu.peak / 1e12) - 9, `${fixed(gpu.peak / 1e12, gpu.peak % 1e12 ? 1 : 0)} TFLOP/s`, { anchor: "end", color: "muted" }));
 
-  const [px1, py1] = at(Math.max(x.min, found.prefill));
-  const end = px1 > width - 150;
-  parts.push(dot(px1, py1, { color: "orange", r: 7 }));
-  parts.push(text(px1 + (end ? 6 : 0), py1 + 24, narrow ? "prefill" : `prefill, ${int(state.prompt)} tokens`, { color: "orange-t", weight: 650, anchor: end ? "end" : "middle" }));
-  parts.push(text(px1 + (end ? 6 : 0), py1 + 39, `${num(found.prefill)} FLOP/B`, { color: "orange-t", anchor: end ? "end" : "middle" }));
-  const [dx, dy] = at(Math.max(x.min, found.decode));
-  parts.push(dot(dx, dy, { color: "blue", r: 7, hollow: found.limit === "capacity" }));
-  parts.push(text(dx + 12, dy + 20, `decode, batch ${int(state.batch)}`, { color: "blue-t", weight: 650 }));
-  parts.push(text(dx + 12, dy + 35, `${num(found.decode)} FLOP/B${found.limit === "capacity" ? ", does not fit" : ""}`, { color: "blue-t" }));
+  const label = (intensity, color, name, note, hollow = false) => {
+    const [x, y] = at(Math.max(x0, intensity));
+    const end = x > width - 16 - 7.2 * Math.max(name.length, note.length);
+    const place = { anchor: end ? "end" : "start", color: `${color}-t` };
+    parts.push(dot(x, y, { color, r: 7, hollow }));
+    parts.push(text(end ? Math.min(x + 7, plot.right) : x + 12, y + (end ? 25 : 20), name, { ...place, weight: 650 }));
+    parts.push(text(end ? Math.min(x + 7, plot.right) : x + 12, y + (end ? 40 : 35), note, place));
+  };
+  label(found.prefill, "orange", narrow ? "prefill" : `prefill, ${int(state.prompt)} tokens`, `${num(found.prefill)} FLOP/B`);
+  const full = found.limit === "capacity";
+  label(found.decode, "blue", `decode, batch ${int(state.batch)}`, `${num(found.decode)} FLOP/B${full ? ", does not fit" : ""}`, full);
   return svg(width, height, `Roofline of ${gpu.name}: decode at ${num(found.decode)}, prefill at ${num(found.prefill)}, ridge at ${num(found.ridge)} FLOP per byte`, plot.svg + parts.join(""));
 }
 
@@ -87,7 +90,7 @@ function view(state, env) {
   const crossing =
     found.crossingBatch === null
       ? `No batch takes it over the ridge: that needs a context below ${int(found.crossingContext)} tokens.`
-      : `From batch ${int(found.crossingBatch)} on it would cross the ridge${found.crossingBatch > found.maxBatch ? `, but only ${int(found.maxBatch)} sequences fit` : ""}.`;
+      : `${state.batch >= found.crossingBatch ? "It is over the ridge from" : "It would cross the ridge from"} batch ${int(found.crossingBatch)} on${found.crossingBatch > found.maxBatch ? `, but only ${int(found.maxBatch)} sequences fit` : ""}.`;
   const say =
     `Decode at batch ${int(state.batch)} and ${int(state.context)} tokens of context: ${num(found.decode)} FLOP per byte, ridge ${num(found.ridge)}, ${binds}: ` +
     `${num(found.step * 1e3, 4)} ms a step, ${num(found.rate, 4)} tokens/s, ${percent(found.share, 1)} of peak arithmetic. ` +

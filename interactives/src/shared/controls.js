@@ -17,14 +17,17 @@ const nearest = (list, value) => {
   return best;
 };
 
-const say = (spec, value) => `${spec.step && spec.step < 1 ? num(value) : int(value)}${spec.unit ? ` ${spec.unit}` : ""}`;
+/** Does it take more than whole numbers? */
+const fine = (spec) => spec.real || spec.step < 1;
+
+const say = (spec, value) => `${fine(spec) ? num(value) : int(value)}${spec.unit ? ` ${spec.unit}` : ""}`;
 
 /** The value as `spec` allows it, or undefined: for what comes from a link or from Python. */
 export function allowed(spec, value) {
   switch (spec.kind) {
     case "number":
       if (typeof value !== "number" || !Number.isFinite(value)) return undefined;
-      if (!(spec.step && spec.step < 1) && !Number.isInteger(value)) return undefined;
+      if (!fine(spec) && !Number.isInteger(value)) return undefined;
       return Math.min(spec.max, Math.max(spec.min, value));
     case "choice":
       return spec.options.find(([option]) => option === value)?.[0];
@@ -81,7 +84,7 @@ export function build(box, specs, prefix, set) {
       });
       const typed = () => {
         const value = Number(number.value);
-        const whole = spec.step && spec.step < 1 ? "" : "whole ";
+        const whole = fine(spec) ? "" : "whole ";
         const good = number.value !== "" && value >= spec.min && value <= spec.max && (!whole || Number.isInteger(value));
         number.setAttribute("aria-invalid", String(!good));
         fault.textContent = good ? "" : `A ${whole}number from ${tick(spec.min)} to ${fixed(spec.max)}, please.`;

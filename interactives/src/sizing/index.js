@@ -23,7 +23,7 @@ function question(state, { gpu }) {
   return {
     key: "sizing-gpus",
     kind: "number",
-    text: `${model.name}, ${state.weight_bits} bits a weight, ${plural(state.sequences, "sequence")} of ${int(state.context)} tokens. How many ${gpu.name} (${bytes(gpu.memory, 2)} each) hold it, with ${state.reserve} % of each kept free?`,
+    text: `${model.name}, ${state.weight_bits} bits a weight, ${plural(state.sequences, "sequence")} of ${int(state.context)} tokens. How many GPUs hold it: ${gpu.name}, ${bytes(gpu.memory, 2)} each, ${state.reserve} % of each kept free?`,
     unit: "GPUs",
     answer: found.needed,
     show: int(found.needed),
@@ -99,7 +99,7 @@ function view(state, env) {
   const model = MODELS[state.model];
   const { gpu, shown } = env;
   const found = bill(model, gpu, state);
-  const on = `${plural(state.n_gpus, gpu.name, gpu.name)}`;
+  const on = state.n_gpus === 1 ? gpu.name : `${int(state.n_gpus)} × ${gpu.name}`;
   const say = !shown
     ? `${on}: ${bytes(found.total)}, of which ${bytes(found.reserve)} are kept free.`
     : `${model.name} with ${plural(state.sequences, "sequence")} of ${int(state.context)} tokens takes ${bytes(found.need)}. ` +
