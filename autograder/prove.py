@@ -2,28 +2,29 @@
 
 Each solution of the bank (bank.py) takes its function's place in the instructor's notebook, which then goes the way of
 a submission: it is run by the preprocessor that `nbgrader_config.py` names and scored by nbgrader's own rule. Nothing
-of it enters a gradebook. The random inputs come from one seed a run, which is printed, to repeat it.
+of it enters a gradebook. A test that does not use the function, not through another one either, is run for the
+reference alone. The random inputs come from one seed a run, which is printed, to repeat it.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import secrets
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import bank, hints, release, source
+from . import bank, hints, pool, release, source, warm
 from .course import CONFIG, Course, open_nbgrader
+from .remote import forks
 
 BANK = "bank"  # in the course's folder
 MOST_OF_HARD_CODED = 0.4  # share of the points that knowing the visible examples may earn
+_MOST_SECONDS = 900  # for one notebook
 _FAULTS = ("NameError", "ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError")
 
 
@@ -34,6 +35,7 @@ class Trial:
     variant: bank.Variant
     notebook: str
     answers: dict[str, str] = field(repr=False)
+    untouched: frozenset[str] = frozenset()  # tests that cannot turn out otherwise than for the reference
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ def prove(
             outcomes.append(outcome)
             if say is not None:
                 say(outcome)
-    return outcomes
+    order = {trial.variant: number for number, trial in enumerate(plan)}
+    return sorted(outcomes, key=lambda outcome: order[outcome.variant])
 
 
 def judge(variant: bank.Variant, score: float, points: float, lost: dict[str, str]) -> str:
@@ -142,7 +145,26 @@ def _plan(course: Course, api: Any, assignment: str) -> Iterator[Trial]:
         # Hard-coded answers are for the first notebook; a function belongs to the one that asks for it.
         names = [name for name, notebook in known.items() if notebook.answer_with(variant.function)]
         name = names[0] if names else next(iter(known))
-        yield Trial(variant, name, {**_reference(known[name]), **bank.answers(variant, known[name])})
+        answers = bank.answers(variant, known[name])
+        untouched = frozenset() if variant.kind == bank.HARD_CODED else untouched_tests(known[name], answers)
+        yield Trial(variant, name, {**_reference(known[name]), **answers}, untouched)
+
+
+def untouched_tests(notebook: source.Source, answers: dict[str, str]) -> frozenset[str]:
+    """Tests that use no name which these answers define, nor one of a cell that uses such a name, and so on."""
+    touched = {name for cell in notebook.cells if cell.name in answers for name in cell.defines}
+    for text in answers.values():
+        touched |= source.defined(text)
+    others = [cell for cell in notebook.cells if cell.kind != "test"]
+    before = -1
+    while len(touched) > before:
+        before = len(touched)
+        for cell in others:
+            if source.used(cell.source) & touched:
+                touched |= source.defined(cell.source)
+    return frozenset(
+        cell.name for cell in notebook.cells if cell.kind == "test" and not source.used(cell.source) & touched
+    )
 
 
 def _reference(notebook: source.Source) -> dict[str, str]:
@@ -150,16 +172,20 @@ def _reference(notebook: source.Source) -> dict[str, str]:
 
 
 def _run(root: Path, plan: Sequence[Trial], jobs: int, seed: int) -> Iterator[Outcome]:
+    """The outcomes as they are done."""
+    pieces = [(root, trial, seed) for trial in plan]
     if jobs <= 1:
-        yield from (_try(root, trial, seed) for trial in plan)
+        yield from map(_try, pieces)
         return
-    # Fresh processes: a fork of one that has sockets and threads could hang.
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(_try, [root] * len(plan), plan, [seed] * len(plan))
+    with forks.serving() as tests:
+        environment = {forks.VARIABLE: tests} | ({warm.VARIABLE: str(yard)} if (yard := warm.yard()) else {})
+        for (_, trial, _), outcome in pool.run(_try, pieces, jobs, _MOST_SECONDS, environment):
+            yield outcome if isinstance(outcome, Outcome) else Outcome(trial.variant, 0.0, 0.0, {}, outcome.reason)
 
 
-def _try(root: Path, trial: Trial, seed: int) -> Outcome:
-    """Grade one notebook in the working course directory."""
+def _try(piece: tuple[Path, Trial, int]) -> Outcome:
+    """Grade one notebook in the working course directory, with this seed."""
+    root, trial, seed = piece
     warnings.filterwarnings("ignore", module=r"nbgrader|sqlalchemy|traitlets|jupyter")
     import nbformat
 
@@ -169,12 +195,16 @@ def _try(root: Path, trial: Trial, seed: int) -> Outcome:
     for cell in notebook.cells:
         if (name := source.grade_id(cell)) in trial.answers:
             cell.source = trial.answers[name]
+    untouched = [cell for cell in notebook.cells if source.grade_id(cell) in trial.untouched]
+    notebook.cells = [cell for cell in notebook.cells if source.grade_id(cell) not in trial.untouched]
     with tempfile.TemporaryDirectory() as desk:
         folder = Path(desk) / variant.assignment  # the sandbox knows the assignment by the folder's name
         folder.mkdir()
         about = {"assignment": variant.assignment, "notebook": trial.notebook, "student": "bank"}
         notebook = _grade(root, notebook, {"nbgrader": about, "metadata": {"path": str(folder)}}, seed)
     score, points, lost = _scores(notebook)
+    kept = sum(float(cell.metadata.nbgrader.points) for cell in untouched)
+    score, points = score + kept, points + kept
     problem = judge(variant, score, points, lost) or unhinted(
         root / "hints" / f"{variant.assignment}.toml", variant, lost
     )
@@ -218,8 +248,6 @@ def _scores(notebook: Any) -> tuple[float, float, dict[str, str]]:
 
 def main(course: Course, assignments: Sequence[str], jobs: int | None, seed: int | None, messages: bool) -> int:
     """The command: prints progress and the table; 0 if all is as it should be, 1 if not."""
-    from . import warm
-
     known = list(assignments) or course.assignments()
     for name in known:
         course.source(name)  # an unknown one is told before the work begins

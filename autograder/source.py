@@ -112,11 +112,11 @@ def _cell(cell: dict[str, Any]) -> SourceCell:
         kind = "test"
     else:
         kind = "setup" if about.get("locked") else "other"
-    defines = _defined(text) if kind == "answer" else frozenset()
+    defines = defined(text) if kind == "answer" else frozenset()
     return SourceCell(grade_id(cell), kind, text, float(about.get("points", 0)), defines)
 
 
-def _defined(text: str) -> frozenset[str]:
+def defined(text: str) -> frozenset[str]:
     """Names that code binds at its top level."""
     try:
         body = ast.parse(text).body
@@ -129,3 +129,16 @@ def _defined(text: str) -> frozenset[str]:
                 part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
             }
     return frozenset(names)
+
+
+def used(text: str) -> frozenset[str]:
+    """All names that stand in code, and those of attributes."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError:
+        return frozenset()
+    return frozenset(
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in nodes
+        if isinstance(node, (ast.Name, ast.Attribute))
+    )
