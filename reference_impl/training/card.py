@@ -42,8 +42,8 @@ a hash of their name; about one in twenty is held out whole.
 ## Recipe
 `python -m reference_impl train-pair --out FOLDER`: byte-level BPE of {pair.vocab_size:,} tokens on the training files;
 float32 on one CPU thread; Muon ({pair.target.matrix_lr:g}) for hidden matrices, AdamW ({pair.target.other_lr:g}) for
-embeddings and norms; {pair.target.warmup} steps of warm-up, linear decay to 0 from {pair.target.decay_from:.0%} of the
-steps on; windows of {pair.target.window} tokens, of which attention sees {pair.target.short} until
+embeddings and norms; rates full until step {_full(pair.target)} (target) and {_full(pair.draft)} (draft), then falling
+to 0; windows of {pair.target.window} tokens, of which attention sees {pair.target.short} until
 {pair.target.long_from:.0%} of the steps.
 
 | | steps | tokens | seed | learns from |
@@ -51,7 +51,8 @@ steps on; windows of {pair.target.window} tokens, of which attention sees {pair.
 | course-target | {pair.target.steps:,} | {pair.target.tokens:,} | {pair.target.seed} | the text |
 | course-draft | {pair.draft.steps:,} | {pair.draft.tokens:,} | {pair.draft.seed} | the target |
 
-The draft learns the target's distribution after each token of the text (distillation), not the token that came.
+The draft starts as the target's embeddings, first layer and last norm, and learns the target's distribution after each
+token of the text (distillation), not the token that came.
 
 ## Limits
 - Far from trained to the end: the runs read {pair.target.tokens / 1e6:.1f} and {pair.draft.tokens / 1e6:.1f} million
@@ -64,6 +65,10 @@ The draft learns the target's distribution after each token of the text (distill
 
 def _row(label: str, pair: Pair, cell: Callable[[Recipe], str]) -> str:
     return f"| {label} | {cell(pair.target)} | {cell(pair.draft)} |"
+
+
+def _full(recipe: Recipe) -> int:
+    return max(step for step, rate in recipe.rates if rate == 1.0)
 
 
 def _heads(recipe: Recipe) -> str:

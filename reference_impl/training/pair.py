@@ -6,9 +6,11 @@ shipped pair was made by this command with its defaults.
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from reference_impl import cli
@@ -16,7 +18,7 @@ from reference_impl.model import Llama
 from reference_impl.tokenizer import Tokenizer
 from reference_impl.training import card, recipe
 from reference_impl.training.bpe import train_bpe
-from reference_impl.training.corpus import encode
+from reference_impl.training.corpus import Stream, encode
 from reference_impl.training.distil import distillation_loss
 from reference_impl.training.recipe import Pair
 from reference_impl.training.score import bits_per_byte
@@ -33,10 +35,12 @@ def train_pair(pair: Pair, texts: list[Document], out: Path, every: int = 100) -
     work.mkdir(parents=True, exist_ok=True)
     training = [d for d in texts if not d.held_out]
     tokenizer = _tokenizer(pair, training, work)
-    stream = encode(training, tokenizer)
+    stream = _stream(training, tokenizer, work)
     target = Trainer(pair.target, stream).train(work / "target.pt", every)
-    about = f"distilled from {pair.target.described()}"
-    draft = Trainer(pair.draft, stream, distillation_loss(target), about).train(work / "draft.pt", every)
+    distilled = Trainer(
+        pair.draft, stream, distillation_loss(target), target.views(), about=f"distilled from {pair.target.described()}"
+    )
+    draft = distilled.train(work / "draft.pt", every)
     held_out = {kind: encode([d for d in texts if d.held_out and d.kind == kind], tokenizer) for kind in KINDS}
     scores = {}
     for model in (target, draft):
@@ -90,6 +94,19 @@ def _tokenizer(pair: Pair, training: list[Document], work: Path) -> Tokenizer:
             file.rename(work / file.name)
         scratch.rmdir()
     return Tokenizer.from_folder(work)
+
+
+def _stream(training: list[Document], tokenizer: Tokenizer, work: Path) -> Stream:
+    """The training text as tokens, kept for the next start: encoding takes half a minute."""
+    text = hashlib.sha256(tokenizer.backend.to_str().encode())
+    for document in training:
+        text.update(f"{document.name}\0{document.text}\0".encode())
+    path = work / f"tokens-{text.hexdigest()[:16]}.npy"
+    if not path.is_file():
+        unfinished = work / "tokens.part.npy"
+        np.save(unfinished, encode(training, tokenizer).tokens)
+        unfinished.rename(path)
+    return Stream(np.load(path))
 
 
 def _as_stored(model: Llama) -> Llama:

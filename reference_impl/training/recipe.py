@@ -7,6 +7,7 @@ difference in depth makes a draft cheap. `TINY` runs in a second, for tests and 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 from reference_impl.config import ModelConfig
@@ -26,8 +27,7 @@ class Recipe:
     long_from: float = 0.85  # ... and over the whole window from this share of the steps on
     matrix_lr: float = 0.02  # Muon: hidden matrices
     other_lr: float = 3e-3  # AdamW: embeddings, norms
-    warmup: int = 50  # steps
-    decay_from: float = 0.4  # from this share of the steps on, rates fall linearly to 0
+    rates: tuple[tuple[int, float], ...] = ((0, 0.02), (50, 1.0))  # share of the rates at a step; between them, lines
     seed: int = 0
 
     @property
@@ -38,10 +38,11 @@ class Recipe:
         return self.window if step >= self.long_from * self.steps else self.short
 
     def rate(self, step: int) -> float:
-        """The share of the full learning rate at a step, 0 to 1."""
-        rising = (step + 1) / (self.warmup + 1)
-        falling = (self.steps - step) / (self.steps * (1 - self.decay_from))
-        return min(1.0, rising, falling)
+        """The share of the full learning rates at a step, 0 to 1."""
+        for (start, before), (end, after) in pairwise(self.rates):
+            if start <= step <= end:
+                return before + (after - before) * (step - start) / (end - start)
+        return self.rates[-1][1]
 
     def described(self) -> dict[str, Any]:
         return asdict(self)
@@ -49,7 +50,10 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Pair:
-    """A target and its draft; the draft is distilled: it learns the target's distributions, not the text."""
+    """A target and its draft. The draft is distilled: it learns the target's distributions, not the text.
+
+    It starts as the target's embeddings, first layer and last norm, so it has the target's width.
+    """
 
     target: Recipe
     draft: Recipe
@@ -61,13 +65,29 @@ def _shape(name: str, n_layers: int, d_model: int, n_heads: int, n_kv_heads: int
     return ModelConfig(name, n_layers, d_model, n_heads, n_kv_heads, head_dim, d_ff, vocab, tied=True, max_context=512)
 
 
+# The rates stay full for the first part of a run and fall to 0 by its end.
 COURSE = Pair(
-    target=Recipe(_shape("course-target", 12, 128, 4, 2, 384, VOCAB), steps=1500),
-    draft=Recipe(_shape("course-draft", 1, 256, 8, 2, 768, VOCAB), steps=800, seed=1),
+    target=Recipe(
+        _shape("course-target", 12, 128, 4, 2, 384, VOCAB),
+        steps=1000,
+        rates=((0, 1 / 51), (50, 1.0), (600, 1.0), (800, 7 / 9), (1000, 0.0)),
+    ),
+    draft=Recipe(
+        _shape("course-draft", 1, 128, 4, 2, 384, VOCAB),
+        steps=500,
+        other_lr=2e-3,
+        rates=((0, 1 / 51), (50, 1.0), (200, 1.0), (500, 0.0)),
+        seed=1,
+    ),
 )
 
+TINY_RATES = ((0, 0.5), (2, 1.0), (12, 0.0))
 TINY = Pair(
-    target=Recipe(_shape("course-target", 2, 32, 2, 1, 64, 320), 12, n_windows=2, window=32, short=16, warmup=2),
-    draft=Recipe(_shape("course-draft", 1, 32, 2, 1, 64, 320), 8, n_windows=2, window=32, short=16, warmup=2, seed=1),
+    target=Recipe(
+        _shape("course-target", 2, 32, 2, 1, 64, 320), 12, n_windows=2, window=32, short=16, rates=TINY_RATES
+    ),
+    draft=Recipe(
+        _shape("course-draft", 1, 32, 2, 1, 64, 320), 8, n_windows=2, window=32, short=16, rates=TINY_RATES, seed=1
+    ),
     vocab_size=320,
 )

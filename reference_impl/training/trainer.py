@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +64,27 @@ def initialize(model: Llama, seed: int) -> Llama:
 
 
 class Trainer:
-    """One run. `train` goes to the end, or to `until`; `checkpoint` is the file that it saves to and resumes from."""
+    """One run. `train` goes to the end, or to `until`; `checkpoint` is the file that it saves to and resumes from.
 
-    def __init__(self, recipe: Recipe, stream: Stream, loss: Loss = next_token_loss, about: str = "") -> None:
+    It starts from random weights, or from those of `start` under the same names; `about` tells it from other runs.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        stream: Stream,
+        loss: Loss = next_token_loss,
+        start: Mapping[str, Tensor] | None = None,
+        about: str = "",
+    ) -> None:
         self.recipe = recipe
         self.stream = stream
         self.loss = loss
-        self.model = initialize(Llama(recipe.config), recipe.seed).requires_grad_(True)
+        model = initialize(Llama(recipe.config), recipe.seed)
+        for name, view in model.views().items():
+            if start is not None and name in start:
+                view.copy_(start[name])
+        self.model = model.requires_grad_(True)
         self.step = 0
         matrices, parts = _hidden(self.model)
         chosen = {id(m) for m in matrices}

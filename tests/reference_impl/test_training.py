@@ -180,9 +180,9 @@ def test_a_fused_matrix_is_orthogonalized_part_by_part() -> None:
 
 
 def test_rates_rise_stay_and_fall_to_almost_nothing() -> None:
-    recipe = Recipe(TINY.target.config, steps=100, warmup=4, decay_from=0.5)
-    assert [recipe.rate(step) for step in (0, 3, 4, 50)] == [0.2, 0.8, 1.0, 1.0]
-    assert (recipe.rate(75), recipe.rate(99)) == (0.5, 0.02)
+    recipe = Recipe(TINY.target.config, steps=100, rates=((0, 0.2), (4, 1.0), (50, 1.0), (100, 0.0)))
+    assert [recipe.rate(step) for step in (0, 3, 4, 30, 50)] == pytest.approx([0.2, 0.8, 1.0, 1.0, 1.0])
+    assert (recipe.rate(75), recipe.rate(99)) == pytest.approx((0.5, 0.02))
     assert [recipe.context(step) for step in (0, 84, 85)] == [256, 256, 512]
 
 
@@ -231,7 +231,7 @@ def test_a_run_interrupted_and_resumed_equals_one_that_was_not(tmp_path: Path, s
 
 
 def test_training_lowers_the_loss(tmp_path: Path) -> None:
-    recipe = replace(TINY.target, steps=40)
+    recipe = replace(TINY.target, steps=40, rates=((0, 1.0), (40, 0.0)))
     trainer = Trainer(recipe, Stream(np.tile(np.arange(10, 50, dtype=np.uint16), 100)))
     first = trainer.one_step()
     trainer.train(tmp_path / "run.pt")
@@ -239,6 +239,14 @@ def test_training_lowers_the_loss(tmp_path: Path) -> None:
     inputs, targets = trainer.stream.windows(0, 2, 32, 0)
     batch = Windows(inputs)
     assert trainer.loss(batch, trainer.model(batch), targets.reshape(-1)).item() < first - 2
+
+
+def test_a_draft_starts_as_the_first_layer_of_its_target() -> None:
+    target = initialize(Llama(replace(TINY.target.config, n_kv_heads=1)), 3)
+    draft = Trainer(TINY.draft, small_stream(), start=target.views()).model
+    assert torch.equal(draft.embed, target.embed)
+    assert torch.equal(draft.layers[0].wqkv.weight, target.layers[0].wqkv.weight)
+    assert not torch.equal(draft.embed, Trainer(TINY.draft, small_stream()).model.embed)
 
 
 def test_another_runs_checkpoint_is_refused_and_kept(tmp_path: Path) -> None:
