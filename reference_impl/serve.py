@@ -23,6 +23,8 @@ DEFAULT_PORT = 8000
 def _parser() -> cli.Parser:
     parser = cli.parser("serve", "Serves a model over HTTP with the interface of the OpenAI API.")
     parser.add_argument("--model", default="smollm2-135m", help="smollm2-135m (default), a GGUF file or a folder")
+    parser.add_argument("--draft", metavar="ngram|MODEL", help="drafts tokens by look-up or with a smaller model")
+    parser.add_argument("--draft-tokens", type=cli.whole_number, default=4, help="drafted tokens a round (4)")
     parser.add_argument("--name", help="what clients call the model (default: the name it has)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
     parser.add_argument("--port", type=_port, default=DEFAULT_PORT, help=f"({DEFAULT_PORT}); 0 takes a free one")
@@ -78,6 +80,7 @@ def _engine(options: argparse.Namespace) -> tuple[Engine, Tokenizer, str]:
     from reference_impl.engine_config import EngineConfig
     from reference_impl.generate import usable_device
     from reference_impl.request import Request
+    from reference_impl.speculative.speculator import SpeculationStats
     from reference_impl.weights import load
 
     config = EngineConfig(
@@ -93,10 +96,18 @@ def _engine(options: argparse.Namespace) -> tuple[Engine, Tokenizer, str]:
     device = usable_device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     _say(f"loading {options.model} ...")
     model, tokenizer = load(options.model, torch.float32 if device.type == "cpu" else torch.bfloat16, device)
-    engine = Engine.for_llama(model, config, tokenizer)
+    speculator = None
+    if options.draft is not None:
+        from reference_impl.speculative import answer
+
+        room = config.n_blocks * config.block_size
+        speculator = answer.speculator(options.draft, options.draft_tokens, model, tokenizer, room)
+    engine = Engine.for_llama(model, config, tokenizer, speculator=speculator)
     _say("warming up ...")  # kernels are compiled at their first use
-    engine.run([Request(i, (i,) * 3, max_tokens=2) for i in range(min(4, options.max_running))])
+    engine.run([Request(i, (i,) * 3, max_tokens=4) for i in range(min(4, options.max_running))])
     engine.stats = EngineStats()
+    if speculator is not None:
+        speculator.stats = SpeculationStats()
     return engine, tokenizer, model.config.name
 
 

@@ -100,5 +100,9 @@ class _EngineState(Collector):
         yield CounterMetricFamily(
             "llm_prefix_shared_tokens", "Prompt tokens found in the cache", value=now.shared_tokens
         )
+        yield CounterMetricFamily("llm_drafted_tokens", "Tokens drafted ahead of the model", value=now.drafted_tokens)
+        yield CounterMetricFamily(
+            "llm_accepted_draft_tokens", "Drafted tokens that the model accepted", value=now.accepted_tokens
+        )
         yield CounterMetricFamily("llm_steps", "Forward passes", value=now.steps)
         yield CounterMetricFamily("llm_preemptions", "Requests put back into the queue", value=now.preemptions)

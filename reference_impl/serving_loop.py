@@ -33,6 +33,8 @@ class Snapshot:
     blocks_used: int = 0  # by sequences
     blocks_evictable: int = 0  # they keep a prefix that no sequence uses
     blocks_free: int = 0
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0  # of the drafted ones
 
     @classmethod
     def of(cls, engine: Engine) -> Snapshot:
@@ -43,6 +45,7 @@ class Snapshot:
             free = allocator.free_blocks - evictable
             used = allocator.n_blocks - allocator.free_blocks
         stats = engine.stats
+        drafts = engine.speculator.stats if engine.speculator is not None else None
         return cls(
             engine.n_running,
             engine.n_waiting,
@@ -54,6 +57,8 @@ class Snapshot:
             used,
             evictable,
             free,
+            drafts.n_drafted if drafts is not None else 0,
+            sum(drafts.accepted) if drafts is not None else 0,
         )
 
 

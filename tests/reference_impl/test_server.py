@@ -456,6 +456,8 @@ def test_metrics_are_valid_and_count_requests_tokens_and_latencies() -> None:
         ("llm_computed_tokens_total", "decode"): 4,
         ("llm_steps_total",): 7,
         ("llm_preemptions_total",): 0,
+        ("llm_drafted_tokens_total",): 0,
+        ("llm_accepted_draft_tokens_total",): 0,
         ("llm_requests_running",): 0,
         ("llm_requests_waiting",): 0,
         ("llm_kv_blocks", "used"): 0,

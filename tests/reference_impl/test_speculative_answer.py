@@ -117,3 +117,33 @@ def test_bad_drafts_are_one_line_and_status_2(
     assert (status, out) == (2, "")
     assert err.startswith(message)
     assert err.count("\n") == 1
+
+
+# --- The server -----------------------------------------------------------------------------------------------------
+
+
+def test_a_server_with_drafts_answers_the_same_and_counts_them(folder: Path) -> None:
+    from reference_impl import serve
+    from reference_impl.request import Request
+    from reference_impl.serving_loop import Snapshot
+
+    options = ["--model", str(folder), "--kv-blocks", "16", "--token-budget", "64", "--device", "cpu"]
+    plain, _, _ = serve._engine(serve._parser().parse_args(options))
+    drafting, _, _ = serve._engine(
+        serve._parser().parse_args([*options, "--draft", str(folder), "--draft-tokens", "3"])
+    )
+    assert Snapshot.of(drafting).drafted_tokens == 0  # warming up does not count
+    requests = [Request(i, (3, 1, 4, i), 13) for i in range(3)]
+    answers = [{i: done.tokens for i, done in engine.run(requests).items()} for engine in (plain, drafting)]
+    assert answers[0] == answers[1]
+    found = Snapshot.of(drafting)
+    assert (found.drafted_tokens, found.accepted_tokens) == (27, 27)  # 12 tokens behind the first, four a pass
+    assert Snapshot.of(plain).drafted_tokens == 0
+
+
+def test_a_server_refuses_a_draft_with_another_tokenizer(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = save(tmp_path / "other", LETTERS[::-1].replace("a", "Z"))
+    assert main(["serve", "--port", "0", "--model", str(folder), "--draft", str(other)]) == 2
+    assert f"--draft {other}: its tokenizer is not the model's" in capsys.readouterr().err
