@@ -10,8 +10,8 @@ from pathlib import Path
 
 from reference_impl import cli
 
-SECTIONS = ("decode", "passes", "batching", "prefix", "memory")
-GPU_SECTIONS = ("correctness", "decode", "prefill")
+SECTIONS = ("decode", "passes", "batching", "prefix", "memory", "speculative")
+GPU_SECTIONS = ("correctness", "decode", "prefill", "speculative")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -64,7 +64,8 @@ def _cpu(options: argparse.Namespace) -> int:
         print(f"[{time.perf_counter() - started:4.0f} s] {text}", file=sys.stderr, flush=True)
 
     source = options.model or weights.DEFAULT_MODEL
-    bench = Bench(lambda dtype: weights.load(source, dtype).model, quick=options.quick, say=say)
+    encode = weights.load_tokenizer(weights.resolve(source)).encode
+    bench = Bench(lambda dtype: weights.load(source, dtype).model, quick=options.quick, say=say, encode=encode)
     if options.model is not None:
         bench.peers = ("transformers",)  # the others read files that only the default model has
     bench.say("loading the model")

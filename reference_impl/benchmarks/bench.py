@@ -28,6 +28,7 @@ class Bench:
     seconds: float = 60.0  # for one comparison; a round under way is finished
     peers: tuple[str, ...] = ("transformers", "llama.cpp", "vllm")
     say: Callable[[str], None] = lambda text: None
+    encode: Callable[[str], list[int]] = lambda text: list(text.encode())  # the model's tokenizer; bytes for a toy
     _models: dict[str, Llama] = field(default_factory=dict)
 
     def model(self, dtype: str) -> Llama:
@@ -35,6 +36,11 @@ class Bench:
         if dtype not in self._models:
             self._models[dtype] = self.load(DTYPES[dtype])
         return self._models[dtype]
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """The weights that speculation is measured with."""
+        return ("fp32",)
 
     @property
     def config(self) -> ModelConfig:

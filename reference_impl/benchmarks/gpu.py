@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from reference_impl import arithmetic
-from reference_impl.benchmarks import gpu_correct
+from reference_impl.benchmarks import gpu_correct, gpu_speculative
 from reference_impl.benchmarks.decode import step_bytes
 from reference_impl.benchmarks.result import Section, Target
 from reference_impl.benchmarks.session import finish, new_result
@@ -78,7 +78,7 @@ def main(budget: float, only: Sequence[str] | None, output: Path | None) -> int:
         print(f"[{time.monotonic() - started:4.0f} s] {text}", file=sys.stderr, flush=True)
 
     result = new_result("cuda")
-    wanted = only or ("correctness", "decode", "prefill")
+    wanted = only or ("correctness", "decode", "prefill", "speculative")
     folder = output or Path(os.environ.get("OUT") or Path(__file__).parent / "results")
     right = True
     if "correctness" in wanted:
@@ -87,7 +87,7 @@ def main(budget: float, only: Sequence[str] | None, output: Path | None) -> int:
         result.sections.append(section)
     config = choose_model(torch.cuda.get_device_properties(0).total_memory)
     result.settings["model"] = config.name
-    if left() > 60 and {"decode", "prefill"} & set(wanted):
+    if left() > 60 and {"decode", "prefill", "speculative"} & set(wanted):
         say("ceilings")
         ceilings = measure_ceilings(torch.device("cuda"), time.perf_counter)
         result.settings["copy_bandwidth"] = ceilings.copy_bandwidth
@@ -102,6 +102,9 @@ def main(budget: float, only: Sequence[str] | None, output: Path | None) -> int:
         if "prefill" in wanted and left() > 30:
             say("prefill")
             result.sections.append(prefill(subject, ceilings))
+        if "speculative" in wanted and left() > 90 and config.name == "llama-3-8b":  # the draft has its vocabulary
+            say("speculative")
+            result.sections.append(gpu_speculative.speculative(model, time.perf_counter))
     if len(result.sections) < len(set(wanted)):
         say(f"the budget of {budget:g} s did not reach for everything")
     finish(result, folder, say, only or ())

@@ -74,6 +74,16 @@ class Transformers:
         self.clock = clock
 
     def step_seconds(self, prompts: Sequence[list[int]], n_tokens: int) -> float:
+        return intervals(self._times(prompts, n_tokens))
+
+    def answer_seconds(self, prompt: list[int], n_tokens: int, n_drafted: int = 0) -> float:
+        """Seconds of an answer without its first token, with so many drafts a round from its own prompt look-up."""
+        options = {"prompt_lookup_num_tokens": n_drafted} if n_drafted else {}
+        times = self._times([prompt], n_tokens, **options)
+        return times[-1] - times[0]
+
+    def _times(self, prompts: Sequence[list[int]], n_tokens: int, **options: int) -> list[float]:
+        """When each pass was done."""
         times: list[float] = []
 
         def note_time(ids: torch.Tensor, scores: object, **_: object) -> torch.Tensor:
@@ -90,8 +100,9 @@ class Transformers:
                 eos_token_id=None,
                 pad_token_id=0,
                 stopping_criteria=[note_time],
+                **options,
             )
-        return intervals(times)
+        return times
 
 
 class Vllm:

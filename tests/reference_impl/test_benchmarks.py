@@ -12,7 +12,20 @@ from pathlib import Path
 import pytest
 import torch
 
-from reference_impl.benchmarks import batching, decode, gpu, gpu_correct, memory, passes, peers, plot, prefix, report
+from reference_impl.benchmarks import (
+    batching,
+    decode,
+    gpu,
+    gpu_correct,
+    gpu_speculative,
+    memory,
+    passes,
+    peers,
+    plot,
+    prefix,
+    report,
+    speculative,
+)
 from reference_impl.benchmarks.bench import Bench
 from reference_impl.benchmarks.result import Result, Section, Target
 from reference_impl.benchmarks.timing import Samples, interleave, timed
@@ -270,6 +283,17 @@ def test_blocks_waste_less_than_one_a_sequence_and_slots_much_more() -> None:
     assert_sound(section)
 
 
+def test_speculation_is_compared_with_plain_decoding_and_with_transformers_look_up() -> None:
+    section = speculative.run(tiny_bench(peers=("transformers",)))
+    rows = {(row["engine"], row["drafts"]): row for row in section.rows}
+    assert rows.keys() == {("this engine", k) for k in (0, 4, 6)} | {("transformers", k) for k in (0, 6)}
+    assert rows["this engine", 0]["faster"] == rows["transformers", 0]["faster"] == 1.0
+    assert rows["transformers", 6]["vs_transformers"] == 1.0
+    assert rows["this engine", 4]["tokens_per_pass"] >= 1
+    assert [target.limit for target in section.targets] == [1.4, 1.0]
+    assert_sound(section)
+
+
 def assert_sound(section: Section) -> None:
     """Every row has every column, every number is finite, and the report can print it."""
     for row in section.rows:
@@ -385,3 +409,25 @@ def test_an_earlier_result_can_be_shown_and_another_file_is_refused(tmp_path: Pa
     assert done.returncode == 2
     assert str(path) in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_scripted_draft_is_right_as_often_as_it_is_told_and_prediction_meets_measurement() -> None:
+    """Time passes in the models alone: 1 s for the target's pass, 0.1 s for the draft's."""
+    clock = FakeClock()
+    shape = ModelConfig("draft", 1, 16, 2, 1, 8, 24, 260, tied=True, max_context=1024)
+
+    class Timed(Llama):
+        def forward(self, batch, rows=None):  # type: ignore[no-untyped-def]
+            clock.now += 0.1 if self.config is shape else 1.0
+            return super().forward(batch, rows)
+
+    target = tiny_bench().model("fp32")
+    target.__class__ = Timed
+    section = gpu_speculative.speculative(target, clock, shape, (0.0, 0.8, 1.0), 8, 200, rounds=1, kind=Timed)
+    rows = {row["alpha"]: row for row in section.rows}
+    assert (rows[0.0]["tokens_per_pass"], rows[1.0]["tokens_per_pass"]) == (1.0, pytest.approx(9, rel=0.05))
+    assert rows[0.8]["k"] == 6  # the best one at cost 0.1
+    assert rows[0.8]["predicted"] == pytest.approx(2.47, abs=0.01)
+    assert rows[0.8]["tokens_per_pass"] == pytest.approx(3.95, rel=0.15)  # (1 - 0.8^7) / 0.2
+    assert all(target.met for target in section.targets)
+    assert_sound(section)
