@@ -55,6 +55,14 @@ def test_predictions_have_keys_of_their_own_lesson(each: Lesson) -> None:
     assert all(key.startswith(each.name[:2] + "-") for key in keys)
 
 
+def test_the_code_of_a_prediction_is_folded_away_since_it_says_the_answer(each: Lesson) -> None:
+    for cell in each.code:
+        if re.search(r"^Predict\(", cell.source, re.M):
+            assert cell.metadata["jupyter"]["source_hidden"]  # in JupyterLab
+            assert "remove-input" in cell.metadata["tags"]  # on the page
+            assert cell.source.startswith("Predict(")  # it defines nothing that other cells need
+
+
 def test_every_figure_has_a_description(each: Lesson) -> None:
     for cell in each.code:
         if "plt.show()" in cell.source:
@@ -68,7 +76,7 @@ def test_links_to_other_lessons_lead_to_lessons(each: Lesson) -> None:
 
 def test_code_fits_a_page(each: Lesson) -> None:
     for cell in each.code:
-        if "hide-input" not in cell.metadata.get("tags", []):
+        if not {"hide-input", "remove-input"} & set(cell.metadata.get("tags", [])):
             assert max(map(len, cell.source.splitlines())) <= 110
 
 
