@@ -37,8 +37,8 @@ def tasks(
     made = {
         "arithmetic": [_arithmetic(numbers) for _ in range(8)],
         "copying": [_copying(numbers) for _ in range(12)],
-        "code": [_code(code, numbers) for _ in range(16)],
-        "long context": [_long(code, numbers, tokenizer, max_context) for _ in range(4)],
+        "code": [_code(code, numbers) for _ in range(12)],
+        "long context": [_long(code, numbers, tokenizer, max_context) for _ in range(3)],
     }
     return {name: [_item(tokenizer, parts) for parts in items] for name, items in made.items()}
 
