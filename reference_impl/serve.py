@@ -22,8 +22,12 @@ DEFAULT_PORT = 8000
 
 def _parser() -> cli.Parser:
     parser = cli.parser("serve", "Serves a model over HTTP with the interface of the OpenAI API.")
-    parser.add_argument("--model", default="smollm2-135m", help="smollm2-135m (default), a GGUF file or a folder")
-    parser.add_argument("--draft", metavar="ngram|MODEL", help="drafts tokens by look-up or with a smaller model")
+    parser.add_argument(
+        "--model", default="smollm2-135m", help="smollm2-135m (default), course-target, a GGUF file or a folder"
+    )
+    parser.add_argument(
+        "--draft", metavar="ngram|MODEL", help="drafts tokens by look-up, or with a smaller model: course-draft"
+    )
     parser.add_argument("--draft-tokens", type=cli.whole_number, default=4, help="drafted tokens a round (4)")
     parser.add_argument("--name", help="what clients call the model (default: the name it has)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")

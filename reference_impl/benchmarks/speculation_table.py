@@ -29,23 +29,23 @@ from reference_impl.weights import DEFAULT_MODEL, Loaded, load
 K = 4
 LENGTHS = (1, 2, 3, 4, 6, 8)  # tokens drafted a round
 TIMED_LENGTHS = (1, 4, 8)  # the others lie between
-BATCHES = (1, 2, 4, 8, 16, 32)
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is done: tokens an answer, prompts a kind, timed rounds, tokens of a prompt, batches."""
+    """How much is done."""
 
-    n_tokens: int
-    n_prompts: int
-    rounds: int
-    n_prompt: int
+    n_tokens: int  # of an answer
+    n_prompt: int  # tokens of a prompt
+    n_prompts: int  # a kind
+    n_timed: int  # of them
+    rounds: int  # of timing
     batches: tuple[int, ...]
 
 
 EFFORT = {  # by size of the target; (whole, quick)
-    "small": (Effort(128, 6, 5, 256, BATCHES), Effort(48, 2, 1, 128, (1, 4))),
-    "large": (Effort(64, 4, 2, 128, (1, 2, 4, 8)), Effort(24, 1, 1, 64, (1,))),
+    "small": (Effort(96, 256, 6, 2, 3, (1, 2, 4, 8, 16)), Effort(48, 128, 2, 1, 1, (1, 4))),
+    "large": (Effort(64, 128, 4, 1, 2, (1, 4, 8)), Effort(24, 64, 1, 1, 1, (1,))),
 }
 
 
@@ -132,7 +132,7 @@ def speedup(subjects: Sequence[Subject], say: Callable[[str], None]) -> Section:
             say(f"{subject.names['target']}, {subject.draft_name}, {kind}")
             runs = [
                 costs.compare(subject.target.model, subject.draft, [answer], K, subject.effort.rounds, subject.clock)
-                for answer in _long(answers)[: max(1, subject.effort.n_prompts // 2)]
+                for answer in _long(answers)[: subject.effort.n_timed]
             ]
             section.rows.append(
                 subject.names
@@ -267,7 +267,11 @@ def main(arguments: list[str]) -> None:
             result.sections[2].notes.append(trained_draft(one.target.model, one.answers["code"], one.replay("code", K)))
     print(result.to_json() if options.json else report.text(result))
     if options.output is not None:
-        say(f"written: {result.write(options.output, ['speculation', *(['quick'] if options.quick else [])])}")
+        parts = [
+            "speculation",
+            *(f"{one.target.model.config.name}-{one.draft_name}" for one in subjects[:1] if options.target),
+        ]
+        say(f"written: {result.write(options.output, [*parts, *(['quick'] if options.quick else [])])}")
 
 
 def _sampled(subject: Subject, kind: str) -> float | None:
