@@ -269,7 +269,7 @@ def main(arguments: list[str]) -> None:
     if options.output is not None:
         parts = [
             "speculation",
-            *(f"{one.target.model.config.name}-{one.draft_name}" for one in subjects[:1] if options.target),
+            *(f"{one.target.model.config.name}-{Path(one.draft_name).name}" for one in subjects[:1] if options.target),
         ]
         say(f"written: {result.write(options.output, [*parts, *(['quick'] if options.quick else [])])}")
 
