@@ -86,9 +86,9 @@ def inverse_factor(hessian: Tensor, damping: float) -> Tensor:
 
 
 def output_error(weight: Tensor, restored: Tensor, hessian: Tensor) -> float:
-    """tr((W - Ŵ) H (W - Ŵ)ᵀ) / tr(W H Wᵀ): the error of a layer's outputs, relative to their size, squared."""
+    """Relative error of a layer's outputs, root mean square: the root of tr((W - Ŵ) H (W - Ŵ)ᵀ) / tr(W H Wᵀ)."""
     difference, weight, hessian = (weight - restored).double(), weight.double(), hessian.double()
-    return float(((difference @ hessian) * difference).sum() / ((weight @ hessian) * weight).sum())
+    return float(((difference @ hessian) * difference).sum() / ((weight @ hessian) * weight).sum()) ** 0.5
 
 
 def _columns(

@@ -137,14 +137,20 @@ def measure(
     return section
 
 
+def committed_table(model: str) -> Section | None:
+    """The newest table of one model that lies in this repository."""
+    name = f"quantization {model}"
+    result = newest(name)
+    return None if result is None else result.section(name)
+
+
 def lesson_table(model: str) -> str:
-    """The committed table of one model in the columns that a lesson talks about, with its notes and its machine."""
-    result = newest(f"quantization {model}")
-    if result is None:
+    """That table in the columns that a lesson talks about, with its notes and its machine, or that there is none."""
+    section, result = committed_table(model), newest(f"quantization {model}")
+    if section is None or result is None:
         return (
             f"No table of {model} lies in this repository yet: `python -m reference_impl quantization-table` makes one."
         )
-    section = result.section(f"quantization {model}")
     columns = {key: COLUMNS[key] for key in _IN_LESSONS}
     short = Section(section.name, section.title, columns, section.rows, [], section.notes[1:])
     return f"{report.section_text(short)}\nmeasured on {result.hardware['name']}, {result.date}"

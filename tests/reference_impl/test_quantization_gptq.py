@@ -99,7 +99,7 @@ def test_inputs_that_never_occurred_are_rounded_plainly():
 def test_outputs_err_less_than_after_plain_rounding(bits, width):
     weight, hessian = correlated(96)
     plain = output_error(weight, quantize(weight, bits, width).dequantize(), hessian)
-    assert output_error(weight, gptq(weight, hessian, bits, width).dequantize(), hessian) < 0.9 * plain
+    assert output_error(weight, gptq(weight, hessian, bits, width).dequantize(), hessian) < 0.95 * plain
 
 
 def test_act_order_helps_where_a_few_inputs_are_much_larger():
@@ -112,6 +112,14 @@ def test_act_order_helps_where_a_few_inputs_are_much_larger():
         for order in (False, True)
     ]
     assert errors[1] < errors[0]
+
+
+def test_the_output_error_is_that_of_the_outputs():
+    numbers = torch.Generator().manual_seed(3)
+    x, weight = torch.randn(50, 8, generator=numbers).double(), torch.randn(5, 8, generator=numbers).double()
+    restored = quantize(weight, 3, None).dequantize(torch.float64)
+    expected = (x @ weight.T - x @ restored.T).norm() / (x @ weight.T).norm()
+    assert output_error(weight, restored, x.T @ x) == pytest.approx(float(expected))
 
 
 def test_the_factor_is_that_of_the_damped_inverse():
