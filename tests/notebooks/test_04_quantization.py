@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
+from collections.abc import Callable
 
-import nbformat
 import numpy as np
 import pytest
-from nbclient import NotebookClient
-from nbformat import NotebookNode
+from lesson_run import Lesson
 
 from reference_impl.arithmetic import bits_per_weight, weight_bytes
 from reference_impl.config import MODELS
@@ -24,85 +21,19 @@ from reference_impl.quantization.groupwise import (
 )
 from reference_impl.quantization.report import quantize_group
 
-LESSON = Path(__file__).resolve().parents[2] / "notebooks" / "04_quantization.ipynb"
+
+@pytest.fixture(scope="module")
+def run(lesson: Callable[[str], Lesson]) -> Lesson:
+    return lesson("04_quantization")
 
 
 @pytest.fixture(scope="module")
-def source() -> NotebookNode:
-    return nbformat.read(LESSON, as_version=4)
+def prose(run: Lesson) -> str:
+    return run.prose
 
 
-@pytest.fixture(scope="module")
-def prose(source: NotebookNode) -> str:
-    return "\n".join(cell.source for cell in source.cells if cell.cell_type == "markdown")
-
-
-class Run:
-    """The executed lesson: printed text and shown data by cell id, and the CPU seconds that it took."""
-
-    def __init__(self) -> None:
-        notebook = nbformat.read(LESSON, as_version=4)
-        before = os.times()
-        NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(LESSON.parent)}}).execute()
-        after = os.times()  # the kernel is a child of this process, and has ended
-        self.cpu_seconds = sum(after[2:4]) - sum(before[2:4])
-        self.cells = {cell.id: cell for cell in notebook.cells if cell.cell_type == "code"}
-
-    def text(self, cell_id: str) -> str:
-        outputs = self.cells[cell_id].outputs
-        return "".join(output.text for output in outputs if output.output_type == "stream")
-
-    def data(self, cell_id: str) -> list[dict[str, str]]:
-        return [output.data for output in self.cells[cell_id].outputs if "data" in output]
-
-    def row(self, cell_id: str, label: str) -> list[str]:
-        """The columns of a printed table's line that starts with `label`, the label left out."""
-        lines = [line.strip() for line in self.text(cell_id).splitlines()]
-        found = next(line for line in lines if line.startswith(label))
-        return re.split(r"\s{2,}", found)[1:]
-
-
-@pytest.fixture(scope="module")
-def run() -> Run:
-    return Run()
-
-
-# --- the file
-
-
-def test_outputs_are_stripped_and_cell_ids_are_words_that_stay(source: NotebookNode) -> None:
-    for cell in source.cells:
-        assert re.fullmatch(r"[a-z0-9-]+", cell.id)
-        if cell.cell_type == "code":
-            assert cell.outputs == []
-            assert cell.execution_count is None
-    assert source.metadata.kernelspec.name == "python3"
-
-
-def test_the_three_questions_open_the_lesson_and_come_back_at_the_end(source: NotebookNode) -> None:
-    questions = [re.findall(r"^\d\. .*\?$", cell.source, flags=re.M) for cell in source.cells]
-    asked = [found for found in questions if found]
-    assert len(asked) == 2
-    assert len(asked[0]) == 3
-    assert asked[0] == asked[1]
-
-
-def test_it_says_what_it_assumes_how_long_it_takes_and_where_to_go_on(prose: str) -> None:
-    for promise in ("**You should know:**", "**Time:**", "## What to remember", "## The way on", "ps3_quantization"):
-        assert promise in prose
-
-
-def test_every_figure_has_a_description(source: NotebookNode) -> None:
-    drawing = [cell for cell in source.cells if cell.cell_type == "code" and "plt.show()" in cell.source]
-    assert len(drawing) == 2
-    for cell in drawing:
-        assert len(cell.metadata["mystnb"]["image"]["alt"]) > 80
-
-
-def test_every_source_is_linked() -> None:
-    text = LESSON.read_text()
-    for address in ("arxiv.org/abs/2210.17323", "arxiv.org/abs/2306.00978", "cs336.stanford.edu"):
-        assert address in text
+def test_it_leads_to_its_problem_set(prose: str) -> None:
+    assert "ps3_quantization" in prose
 
 
 # --- the numbers in the prose
@@ -128,11 +59,9 @@ def test_prose_numbers_of_cost_and_speed(prose: str) -> None:
     assert (
         f"Groups of 128 make 4 bits {bits_per_weight(4, 128)}, groups of 32 make them {bits_per_weight(4, 32)}" in prose
     )
-    assert f"at most {bound(16, None):.0f} tokens per second" in prose
     assert f"the bound is {bound(4, 128):.0f} tokens per second instead of {bound(4, None):.0f}" in prose
     assert f"which is {bound(4, 128) / bound(16, None):.2f} times" in prose
     assert f"With a scale per 32 it is {bound(4, 32) / bound(16, None):.2f} times" in prose
-    assert f"2. {bound(4, 128):.0f} tokens per second." in prose
     gigabytes = [weight_bytes(model.n_params, bits, None) / 1e9 for bits in (16, 4)]
     assert "from {:.0f} GB to {:.0f} GB".format(*gigabytes) in prose
 
@@ -157,14 +86,7 @@ def test_prose_numbers_of_the_prediction(prose: str) -> None:
 
 
 @pytest.mark.model
-def test_it_runs_from_clean_in_under_a_minute_without_a_word_on_standard_error(run: Run) -> None:
-    assert 1 < run.cpu_seconds < 60, f"{run.cpu_seconds:.0f} s"
-    for cell in run.cells.values():
-        assert [output.text for output in cell.outputs if output.get("name") == "stderr"] == []
-
-
-@pytest.mark.model
-def test_one_group_with_an_outlier_gives_the_reference_values(run: Run) -> None:
+def test_one_group_with_an_outlier_gives_the_reference_values(run: Lesson) -> None:
     shown = run.text("one-group-run")
     assert "[2, -8, 5, 1, 127]" in shown
     assert "[0.126, -0.504, 0.315, 0.063, 8.0]" in shown
@@ -174,7 +96,7 @@ def test_one_group_with_an_outlier_gives_the_reference_values(run: Run) -> None:
 
 
 @pytest.mark.model
-def test_bits_and_bounds_count_the_scales(run: Run) -> None:
+def test_bits_and_bounds_count_the_scales(run: Lesson) -> None:
     assert run.row("bits-run", "128") == ["8.125", "4.125"]
     assert run.row("speed-run", "16 bits") == ["16.06", "4.794", "209"]
     assert run.row("speed-run", "8 bits, no scales")[-1] == "417"
@@ -183,13 +105,13 @@ def test_bits_and_bounds_count_the_scales(run: Run) -> None:
 
 
 @pytest.mark.model
-def test_the_two_rounding_rules_differ_on_halves(run: Run) -> None:
+def test_the_two_rounding_rules_differ_on_halves(run: Lesson) -> None:
     assert run.row("ties-run", "half to even") == ["[127, 0, 2, 2, 0, -2]"]
     assert run.row("ties-run", "half away (GGUF)") == ["[127, 1, 2, 3, -1, -3]"]
 
 
 @pytest.mark.model
-def test_the_file_tells_how_it_stores_its_tensors(run: Run) -> None:
+def test_the_file_tells_how_it_stores_its_tensors(run: Lesson) -> None:
     assert run.row("file-run", "norm")[0] == "F32"
     assert run.row("file-run", "embedding")[:2] == ["Q8_0", "8.5"]
     linear = run.row("file-run", "linear")
@@ -198,14 +120,14 @@ def test_the_file_tells_how_it_stores_its_tensors(run: Run) -> None:
 
 
 @pytest.mark.model
-def test_rounding_again_on_the_same_grid_looks_lossless_and_on_its_neighbours_does_not(run: Run) -> None:
+def test_rounding_again_on_the_same_grid_looks_lossless_and_on_its_neighbours_does_not(run: Lesson) -> None:
     assert run.row("trap-run", "32") == ["0.000%", "0.000%"]
     for neighbour in ("16", "64"):
         assert all(float(error.rstrip("%")) > 0.2 for error in run.row("trap-run", neighbour))
 
 
 @pytest.mark.model
-def test_the_measured_error_grows_with_the_group_and_outlier_columns_explain_the_gap(run: Run, prose: str) -> None:
+def test_the_measured_error_grows_with_the_group_and_outlier_columns_explain_the_gap(run: Lesson, prose: str) -> None:
     rows = {size: [float(cell.rstrip("%")) for cell in run.row("gap-run", str(size))] for size in (8, 32, 128, 512)}
     assert [rows[size][0] for size in (8, 32, 128, 512)] == sorted(rows[size][0] for size in rows)
     for measured, without_outliers, predicted in rows.values():
@@ -216,11 +138,10 @@ def test_the_measured_error_grows_with_the_group_and_outlier_columns_explain_the
 
 
 @pytest.mark.model
-def test_figures_are_drawn_and_the_slider_leaves_a_figure_for_pages_without_a_kernel(run: Run, prose: str) -> None:
+def test_figures_are_drawn_and_the_slider_leaves_a_figure_for_pages_without_a_kernel(run: Lesson, prose: str) -> None:
     assert "image/png" in run.data("toy-plot")[0]
     assert "image/png" in run.data("measure-run")[0]
     (slider,) = run.data("slider-run")
-    assert "application/vnd.jupyter.widget-view+json" in slider
     rows = re.findall(r"<tr.*?</tr>", slider["text/html"])
     cells = [re.findall(r">([^<>]+)</td>", row) for row in rows[1:]]
     assert [row[0] for row in cells] == ["8", "16", "32", "64", "128", "256", "512"]

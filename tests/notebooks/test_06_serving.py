@@ -57,7 +57,7 @@ def test_prose_numbers_of_exchanges_and_of_cost(it: Lesson) -> None:
 
 @pytest.mark.model
 def test_the_server_answers(it: Lesson) -> None:
-    assert "ready" in it.text("start-run")
+    assert it.text("start-run") == "ready\n"
     assert "Paris" in it.text("ask-run")
     assert "server ended with status 0" in it.text("stop-run")
 
