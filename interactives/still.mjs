@@ -6,13 +6,25 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 const folder = process.env.OUT ?? join(dirname(fileURLToPath(import.meta.url)), "static");
 
+// The figure keeps a white ground: its ink is dark, whatever page it lies on.
+const STYLE = `<style>
+.still-figure { background: #fff; color: #1b1f24; padding: 0.6rem; border-radius: 8px; }
+.still-figure svg { display: block; max-width: 100%; height: auto; }
+.still-figure .panels { display: flex; flex-wrap: wrap; gap: 0.6rem 20px; }
+.still-figure p { margin: 0.3rem 0; }
+.still-figure .sub { font-weight: 650; }
+.still-figure .key span { display: inline-flex; align-items: center; gap: 0.4rem; margin-right: 1rem; }
+.still-figure .key i { width: 0.9rem; height: 0.9rem; border-radius: 2px; }
+.still-table { overflow-x: auto; }
+</style>`;
+
 async function draw({ name, state }) {
   const file = join(folder, `${name}.js`);
   if (!existsSync(file)) return "";
   const module = await import(pathToFileURL(file).href);
   if (!module.default?.still) return "";
   const { title, figure, say, table } = module.default.still(state);
-  return `<p class="still-title"><strong>${title}</strong></p><div class="still-figure">${figure}</div><p>${say}</p>${table}`;
+  return `${STYLE}<p class="still-title"><strong>${title}</strong></p><div class="still-figure">${figure}</div><p>${say}</p><div class="still-table">${table}</div>`;
 }
 
 if (process.argv.includes("--write")) {

@@ -28,7 +28,7 @@ SLIDERS = {
     "quantization": "The outlier",
     "speculative": "Drafted tokens k",
     "draft": "Acceptance α",
-    "sizing": "At the same time",
+    "sizing": "Sequences at once",
 }
 pytestmark = pytest.mark.browser
 
@@ -355,7 +355,8 @@ def test_on_paper_there_is_the_table_and_no_control(visit: Any) -> None:
 
 
 def test_without_scripts_the_worked_figure_and_its_table_are_there(visit: Any) -> None:
-    page = visit(java_script_enabled=False)
+    page = visit(java_script_enabled=False, viewport={"width": 390, "height": 800})
+    assert page.locator("body").bounding_box()["width"] <= 390  # type: ignore[index]
     box = page.locator("[data-interactive=sizing]")
     expect(box.get_by_role("img")).to_be_visible()
     expect(box.get_by_role("table")).to_contain_text("141.11")

@@ -73,8 +73,8 @@ function picture(found, state, { gpu, width, shown }) {
     const end = x > width - 16 - 7.2 * Math.max(name.length, note.length);
     const place = { anchor: end ? "end" : "start", color: `${color}-t` };
     parts.push(dot(x, y, { color, r: 7, hollow }));
-    parts.push(text(end ? Math.min(x + 7, plot.right) : x + 12, y + (end ? 25 : 20), name, { ...place, weight: 650 }));
-    parts.push(text(end ? Math.min(x + 7, plot.right) : x + 12, y + (end ? 40 : 35), note, place));
+    parts.push(text(end ? plot.right : x + 12, y + (end ? 25 : 20), name, { ...place, weight: 650 }));
+    parts.push(text(end ? plot.right : x + 12, y + (end ? 40 : 35), note, place));
   };
   label(found.prefill, "orange", narrow ? "prefill" : `prefill, ${int(state.prompt)} tokens`, `${num(found.prefill)} FLOP/B`);
   const full = found.limit === "capacity";
