@@ -66,7 +66,7 @@ class Lesson:
 
     def data(self, cell_id: str) -> list[dict[str, str]]:
         """What a cell showed besides text, by kind."""
-        return [output.data for output in self.cell(cell_id).outputs if "data" in output]
+        return [output.data for output in self.cell(cell_id).get("outputs", []) if "data" in output]
 
     def row(self, cell_id: str, label: str) -> list[str]:
         """The columns of the printed line that starts with `label`, the label left out."""

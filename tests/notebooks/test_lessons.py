@@ -1,10 +1,14 @@
 """What holds for every lesson: how it opens and ends, what it promises, and that it runs from clean."""
 
+import json
 import re
 from collections.abc import Callable
+from html import unescape
 
 import pytest
 from lesson_run import LESSONS, ROOT, Lesson
+
+from interactives import richtext
 
 Get = Callable[[str], Lesson]
 SECONDS = 90  # of one core, kernel start and compiling included; a lesson takes half of it on a quiet machine
@@ -78,6 +82,19 @@ def test_code_fits_a_page(each: Lesson) -> None:
     for cell in each.code:
         if not {"hide-input", "remove-input"} & set(cell.metadata.get("tags", [])):
             assert max(map(len, cell.source.splitlines())) <= 110
+
+
+@pytest.mark.model
+def test_the_explanation_of_a_prediction_states_its_answer(each: Lesson) -> None:
+    shown = [data["text/html"] for cell in each.executed.cells for data in each.data(cell.id) if "text/html" in data]
+    states = [re.search(r'data-interactive="predict"[^>]*data-state=["\']([^"\']+)["\']', html) for html in shown]
+    asked = [json.loads(unescape(found[1]))["data"]["variant"] for found in states if found]
+    assert len(asked) >= 3
+    for question in asked:
+        explanation = richtext.plain(question["explain"])
+        numbers = [float(text.replace(",", "")) for text in re.findall(r"\d[\d,]*(?:\.\d+)?", explanation)]
+        closest = min(abs(number - question["answer"]) for number in numbers)
+        assert closest <= 0.01 * abs(question["answer"]), f"{explanation!r} does not say {question['answer']:g}"
 
 
 @pytest.mark.model
