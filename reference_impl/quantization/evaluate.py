@@ -56,19 +56,20 @@ class Item:
 
 @torch.no_grad()
 def score(
-    model: Llama, reference: Sequence[Tensor], windows: Sequence[Tokens], tokenizer: Tokenizer
+    model: Llama, ours: Sequence[Tensor], reference: Sequence[Tensor], windows: Sequence[Tokens], tokenizer: Tokenizer
 ) -> list[WindowScore]:
-    """Scores `model` on windows of token ids. reference: `hidden_states` of the float model on the same windows.
+    """Scores the `hidden_states` of a quantized model on windows of token ids against those of the float model.
 
-    Both share the output head, which is not quantized. ValueError without windows, or where one has no second token.
+    `model` lends its output head, which both share as it is not quantized. ValueError without windows, or where one has
+    no second token.
     """
     if not windows or min(map(len, windows)) < 2:
         raise ValueError("scoring needs windows of at least two tokens")
     scores = []
-    for ours, theirs, window in zip(hidden_states(model, windows), reference, windows, strict=True):
+    for found, theirs, window in zip(ours, reference, windows, strict=True):
         nats, kl, same = 0.0, 0.0, 0
-        targets = torch.tensor(window[1:], device=ours.device)
-        parts = zip(ours[:-1].split(_ROWS), theirs[:-1].split(_ROWS), targets.split(_ROWS), strict=True)
+        targets = torch.tensor(window[1:], device=found.device)
+        parts = zip(found[:-1].split(_ROWS), theirs[:-1].split(_ROWS), targets.split(_ROWS), strict=True)
         for x, x_reference, target in parts:
             log_q = model.head(x).log_softmax(-1)
             log_p = model.head(x_reference).log_softmax(-1)

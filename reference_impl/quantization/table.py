@@ -121,14 +121,16 @@ def measure(
         if done.is_file():
             section.rows.append(json.loads(done.read_text()))
             continue
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.process_time()
         if name != FLOAT:
             model = weights.load(source).model
         layers = folder / f"layers-{number:02d}"
         n_bytes, n_weights = _quantize(model, name, recipe, given.calibration, layers)
         row: Row = {"weights": name, "bits": 8 * n_bytes / n_weights, "linear_mb": n_bytes / 1e6}
-        row |= _quality(model, reference, given, tokenizer)
+        states = reference if name == FLOAT else {k: hidden_states(model, p) for k, p in given.evaluation.items()}
+        row |= _quality(model, states, reference, given, tokenizer)
         row["tokens_per_second"] = None if name == OWN_GRID else speed(source, recipe)
+        row["cpu_seconds"] = round(time.process_time() - used, 1)
         section.rows.append(row)
         _write_whole(done, json.dumps(row))
         shutil.rmtree(layers, ignore_errors=True)
@@ -176,8 +178,17 @@ def _quantize(
     return n_bytes, n_weights
 
 
-def _quality(model: Llama, reference: dict[str, list[Tensor]], given: Material, tokenizer: Tokenizer) -> Row:
-    scores = {kind: score(model, reference[kind], pieces, tokenizer) for kind, pieces in given.evaluation.items()}
+def _quality(
+    model: Llama,
+    states: dict[str, list[Tensor]],
+    reference: dict[str, list[Tensor]],
+    given: Material,
+    tokenizer: Tokenizer,
+) -> Row:
+    scores = {
+        kind: score(model, states[kind], reference[kind], pieces, tokenizer)
+        for kind, pieces in given.evaluation.items()
+    }
     row: Row = {f"perplexity_{kind}": together(found).perplexity for kind, found in scores.items()}
     whole = together([one for found in scores.values() for one in found])
     row |= {"bits_per_byte": whole.bits_per_byte, "kl": whole.kl, "kl_error": whole.kl_error}
@@ -199,6 +210,7 @@ def _notes(section: Section, given: Material, amount: Amount, order: Sequence[st
         f"measured by KL: {held} of {pairs} pairs of rows stand in the predicted order",
         f"text: {n_tokens:,} tokens scored ({amount.code} windows of code, {amount.prose} of prose); calibration on"
         f" {amount.calibration * amount.length:,} tokens of other files; answer tokens: {answers}",
+        f"{sum(row['cpu_seconds'] for row in section.rows):,.0f} CPU-seconds for all rows, quantizing included",
         "linear MB: the layers' matrices with fp16 scales, float as 16 bits; embeddings and head are not quantized",
     ]
     if already:

@@ -63,7 +63,7 @@ def test_a_score_is_what_its_definition_says(folder: Path) -> None:
     other = weights.load(folder, torch.float64).model
     quantize_layers(other, Recipe("rounding", 3, 16), progress=False)
     pieces = [tokenizer.encode("value_3 = call(17)\n    value_4"), tokenizer.encode("The call returns the value")]
-    found = together(score(other, hidden_states(reference, pieces), pieces, tokenizer))
+    found = together(score(other, hidden_states(other, pieces), hidden_states(reference, pieces), pieces, tokenizer))
 
     nats, kl, same, n_bytes, n = 0.0, 0.0, 0, 0, 0
     for piece in pieces:
@@ -86,10 +86,11 @@ def test_a_score_is_what_its_definition_says(folder: Path) -> None:
 def test_a_model_compared_with_itself_has_lost_nothing(folder: Path) -> None:
     model, tokenizer = weights.load(folder)
     pieces = [tokenizer.encode("value_3 = call(17)")]
-    found = together(score(model, hidden_states(model, pieces), pieces, tokenizer))
+    states = hidden_states(model, pieces)
+    found = together(score(model, states, states, pieces, tokenizer))
     assert (found.kl, found.agreement, found.kl_error) == (0, 1, 0)
     with pytest.raises(ValueError, match="at least two tokens"):
-        score(model, [], [[5]], tokenizer)
+        score(model, states, states, [[5]], tokenizer)
 
 
 def test_windows_add_up_by_their_tokens() -> None:
@@ -189,7 +190,7 @@ def test_a_table_has_a_row_for_the_float_model_and_each_recipe(folder: Path, tex
     assert 0 < rows["int8 g16 rounding"]["kl"] < rows["int4 g16 gptq"]["kl"] < rows["int3 g16 awq"]["kl"]
     n_linear = 2 * (32 * 64 + 32 * 32 + 32 * 96 + 48 * 32)
     assert rows["float"]["linear_mb"] == pytest.approx(2 * n_linear / 1e6)
-    assert all(set(row) == set(table.COLUMNS) for row in section.rows)
+    assert all(set(row) == {*table.COLUMNS, "cpu_seconds"} for row in section.rows)
     assert "measured by KL: 3 of 3 pairs" in "\n".join(section.notes)
 
 
@@ -211,6 +212,8 @@ def test_an_interrupted_table_goes_on_with_the_rows_that_are_left(
         measure(str(folder), texts, tmp_path / "cut", FEW, AMOUNT)
     found = measure(str(folder), texts, tmp_path / "cut", FEW, AMOUNT)
     assert len(calls) == 5  # two rows, the one that was cut, and the two that were left
+    for rows in (found.rows, whole.rows):
+        assert all(row.pop("cpu_seconds") >= 0 for row in rows)
     assert found.rows == whole.rows
 
 
