@@ -17,6 +17,7 @@ _HOMES = {
     "BatchingExplorer": "explorers",
     "BatchingTimeline": "explorers",
     "DraftLengthExplorer": "explorers",
+    "GroupExplorer": "explorers",
     "PagedCacheExplorer": "explorers",
     "QuantizationExplorer": "explorers",
     "RooflineExplorer": "explorers",

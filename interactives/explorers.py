@@ -4,12 +4,16 @@ A value outside a trait's range raises traitlets.TraitError that names the trait
 """
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import traitlets
 
 from interactives.base import Explorer, GpuExplorer, script
 from reference_impl.config import MODELS
+
+if TYPE_CHECKING:
+    from interactives.group_errors import GroupPoint
 
 BITS = [16, 8, 4]
 
@@ -108,6 +112,42 @@ class QuantizationExplorer(Explorer):
         if not all(math.isfinite(weight) for weight in weights):
             raise traitlets.TraitError("weights must be finite")
         return weights
+
+
+class GroupExplorer(Explorer):
+    """Cost and error of each group size, measured beforehand: `points` is what `group_errors.sweep` returned.
+
+    `start`: the group size shown first. Raises ValueError where it was not measured.
+    """
+
+    _figure = "groups"
+    _esm = script("groups")
+    points = _state(traitlets.List(traitlets.Dict()))
+    group = _state(traitlets.Int(32))
+
+    def __init__(self, points: Sequence["GroupPoint"], start: int = 32) -> None:
+        from interactives.group_errors import table_html  # and matplotlib with it: not for every figure
+
+        measured = sorted(points, key=lambda point: point.group_size)
+        if start not in [point.group_size for point in measured]:
+            sizes = [point.group_size for point in measured]
+            raise ValueError(f"group size {start} was not measured; measured: {sizes}")
+        rows = [
+            {
+                "size": point.group_size,
+                "bits": point.bits,
+                "cost": point.bits_per_weight,
+                "error": point.error,
+                "expected": point.expected,
+                "shares": [round(share, 6) for share in point.level_shares],
+            }
+            for point in measured
+        ]
+        self._table = table_html(measured)
+        super().__init__(points=rows, group=start)
+
+    def paper(self) -> str:
+        return self._table
 
 
 class SpeculativeRound(Explorer):

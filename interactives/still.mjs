@@ -24,6 +24,7 @@ async function draw({ name, state }) {
   const module = await import(pathToFileURL(file).href);
   if (!module.default?.still) return "";
   const { title, figure, say, table } = module.default.still(state);
+  if (!figure) return "";
   return `${STYLE}<p class="still-title"><strong>${title}</strong></p><div class="still-figure">${figure}</div><p>${say}</p><div class="still-table">${table}</div>`;
 }
 

@@ -47,7 +47,7 @@ button.plain { border-color: transparent; color: var(--x-blue-t); padding-inline
 .option input { position: relative; top: 0.15rem; }
 .right { color: var(--x-green-t); font-weight: 650; }
 .wrong { color: var(--x-orange-t); font-weight: 650; }
-.controls { border: 0; margin: 0 0 0.8rem; padding: 0; min-width: 0; display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 225px), 1fr)); gap: 0.55rem 1.6rem; }
+.controls { border: 0; margin: 0 0 0.8rem; padding: 0; min-width: 0; display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 245px), 1fr)); gap: 0.55rem 1.6rem; }
 .controls:disabled { opacity: 0.55; }
 .control { min-width: 0; }
 .control .top { display: flex; align-items: center; justify-content: space-between; gap: 0.5rem; }

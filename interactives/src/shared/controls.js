@@ -85,13 +85,14 @@ export function build(box, specs, prefix, set) {
       const typed = () => {
         const value = Number(number.value);
         const whole = fine(spec) ? "" : "whole ";
-        const good = number.value !== "" && value >= spec.min && value <= spec.max && (!whole || Number.isInteger(value));
+        const listed = !spec.only || spec.stops.includes(value);
+        const good = number.value !== "" && value >= spec.min && value <= spec.max && (!whole || Number.isInteger(value)) && listed;
         number.setAttribute("aria-invalid", String(!good));
-        fault.textContent = good ? "" : `A ${whole}number from ${tick(spec.min)} to ${fixed(spec.max)}, please.`;
+        fault.textContent = good ? "" : spec.only ? `One of ${spec.stops.join(", ")}, please.` : `A ${whole}number from ${tick(spec.min)} to ${fixed(spec.max)}, please.`;
         if (good) set(spec.key, value);
       };
       number.addEventListener("change", typed);
-      number.addEventListener("input", () => number.value !== "" && Number(number.value) >= spec.min && typed());
+      number.addEventListener("input", () => !spec.only && number.value !== "" && Number(number.value) >= spec.min && typed());
       show.push((state) => {
         if (!number.matches(":focus") || Number(number.value) !== state[spec.key]) number.value = String(state[spec.key]);
         number.removeAttribute("aria-invalid");

@@ -1,13 +1,14 @@
-"""The group-size slider: what it counts, what it says, and what it leaves on a page without a kernel."""
+"""Group size against error: what is measured, what is drawn, and what the figure starts from."""
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
+from figure_logic import call, run
+from matplotlib.figure import Figure
 
-from interactives.group_slider import WIDGET_MIME, GroupExplorer, GroupPoint, draw, measure, sentence, sweep
+from interactives import GroupExplorer
+from interactives.group_errors import GroupPoint, draw_errors, measure, sweep
 
 
 def point(**changes: object) -> GroupPoint:
@@ -25,11 +26,6 @@ def point(**changes: object) -> GroupPoint:
 @pytest.fixture(scope="module")
 def weight() -> np.ndarray:
     return np.random.default_rng(0).standard_normal((64, 256)).astype(np.float32)
-
-
-@pytest.fixture(scope="module")
-def explorer(weight: np.ndarray) -> GroupExplorer:
-    return GroupExplorer(sweep(weight, [8, 32, 128]), start=32)
 
 
 def test_a_weight_on_the_grid_loses_nothing_and_lands_on_its_own_level() -> None:
@@ -62,38 +58,30 @@ def test_levels_used_is_the_smallest_number_of_levels_that_hold_nine_in_ten() ->
     assert point(level_shares=(0.0, 0.2, 0.2, 0.2, 0.2, 0.2, 0.0)).levels_used == 5
 
 
-def test_the_sentence_says_what_the_picture_says() -> None:
-    assert sentence(point()) == (
-        "Groups of 32: 3.50 bits per weight, error 25.0% (normal weights: 20.0%). "
-        "50% of the weights become 0, and 90% of them use 3 of the 7 levels."
-    )
+def test_the_curve_names_its_axes_with_units(weight: np.ndarray) -> None:
+    axes = Figure().subplots()
+    draw_errors(axes, sweep(weight, [8, 32]), guess=(32, 12.0))
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("group size (weights per scale)", "relative error (%)")
+    assert axes.get_legend_handles_labels()[1] == ["measured", "predicted, normal weights", "your guess"]
 
 
-def test_the_picture_names_its_axes_with_units_and_fits_a_page_700_pixels_wide(explorer: GroupExplorer) -> None:
-    figure = draw(list(explorer.points.values()), explorer.points[32])
-    left, right = figure.axes
-    assert (left.get_xlabel(), left.get_ylabel()) == ("group size (weights per scale)", "relative error (%)")
-    assert (right.get_xlabel(), right.get_ylabel()) == ("level (4-bit integer)", "weights on it (%)")
-    assert figure.get_size_inches()[0] * 100 == 700
+def test_the_figure_starts_from_the_points_and_brings_a_table_for_where_no_script_runs(weight: np.ndarray) -> None:
+    figure = GroupExplorer(sweep(weight, [32, 8, 128]), start=32)
+    state = figure.start_state()
+    assert [one["size"] for one in state["points"]] == [8, 32, 128]
+    assert state["points"][0]["cost"] == 6.0  # 4 bits and 16 for every 8 weights
+    assert all(sum(one["shares"]) == pytest.approx(1, abs=1e-4) for one in state["points"])
+    data, _ = figure._repr_mimebundle_()
+    assert data["text/html"].count("<tr>") == 1 + 3
 
 
-def test_moving_the_slider_shows_the_page_of_the_new_group_size(explorer: GroupExplorer) -> None:
-    slider, view = explorer.widget().children
-    assert slider.value == 32
-    assert list(slider.options) == [8, 32, 128]
-    slider.value = 128
-    assert view.value == explorer.page(128)
-    assert "Groups of 128:" in view.value
-
-
-def test_a_page_without_a_kernel_finds_the_figure_its_alt_text_and_the_table_in_the_same_output(
-    explorer: GroupExplorer,
-) -> None:
-    bundle = explorer._repr_mimebundle_()
-    assert set(bundle) == {WIDGET_MIME, "text/html", "text/plain"}
-    assert re.search(r'<img alt="Groups of 32: [^"]+" src="data:image/png;base64,', bundle["text/html"])
-    assert bundle["text/html"].count("<tr") == 1 + 3
-    assert bundle["text/plain"].startswith("Groups of 32:")
+def test_the_browser_counts_levels_and_zeros_as_python_does(weight: np.ndarray) -> None:
+    points = [*sweep(weight, [8, 64]), point()]
+    shares = [{"shares": list(one.level_shares)} for one in points]
+    zeros = run([call("groups/logic.js", "toZero", one) for one in shares])
+    used = run([call("groups/logic.js", "levelsUsed", one) for one in shares])
+    assert zeros == [one.rounded_to_zero for one in points]
+    assert used == [one.levels_used for one in points]
 
 
 def test_a_start_that_was_not_measured_is_refused_with_the_sizes_that_were(weight: np.ndarray) -> None:
