@@ -65,6 +65,18 @@ def lessons_of(book: Path, notebooks: Path) -> list[str]:
     return names
 
 
+def check_figures(root: Path) -> None:
+    """The figures' constants are those of reference_impl, or the site would show two truths. Raises BuildError."""
+    if not (root / "interactives" / "generate.py").exists():
+        return
+    code = "from interactives.generate import TARGET, constants; raise SystemExit(TARGET.read_text() != constants())"
+    if subprocess.run([sys.executable, "-c", code], cwd=root).returncode:
+        raise BuildError(
+            "the figures hold other constants than reference_impl: python -m interactives.generate, "
+            "then npm run build in interactives/"
+        )
+
+
 def run_lessons(root: Path, names: list[str], source: Path, store: Path | None = None) -> list[str]:
     """Run each lesson and put it, with its outputs, beside the pages; returns what went wrong.
 
@@ -127,6 +139,7 @@ def build(root: Path, if_changed: bool = False, run: bool = True, store: Path | 
         return site
 
     say("1/4 packages")
+    check_figures(root)
     install_packages(HERE)
     names = lessons_of(book, notebooks)
     shutil.rmtree(built, ignore_errors=True)  # nothing of an earlier build may survive

@@ -16,6 +16,11 @@ from sphinx.application import Sphinx
 INLINE = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)[^>]*>(.*?)</script>", re.S)
 SEARCH_SCRIPTS = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
 HANDLER = re.compile(r'\sonclick="window\.print\(\)"')
+ACCESSIBLE = {  # what the theme and its extensions tell screen readers wrongly
+    '<div role="list" class="citation-list">': '<div class="citation-list">',
+    ' role="doc-biblioentry"': "",
+    '<summary aria-label="Toggle hidden content">': "<summary>",
+}
 GISCUS = "https://giscus.app"
 NOT_KEPT = (
     "_sources/",
@@ -47,6 +52,8 @@ def finish(html: str, name: str, other_host: str = "") -> str:
     if name != "search.html":
         html = SEARCH_SCRIPTS.sub("", html)
     html = HANDLER.sub("", html)
+    for wrong, right in ACCESSIBLE.items():
+        html = html.replace(wrong, right)
     tag = f'<meta http-equiv="Content-Security-Policy" content="{policy(html, other_host)}">'
     return html.replace('<meta charset="utf-8" />', f'<meta charset="utf-8" />\n    {tag}', 1)
 

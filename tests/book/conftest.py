@@ -4,13 +4,13 @@ import functools
 import http.server
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Route, sync_playwright
-from site_tools import BOOK, ROOT, Visit, build_book, chromium_path
+from playwright.sync_api import Browser, sync_playwright
+from site_tools import BOOK, ROOT, Visit, build_book, chromium_path, page_of
 
 
 @contextmanager
@@ -69,29 +69,11 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def visit(browser: Browser, address: str) -> Iterator[Callable[..., Visit]]:
     """visit("index.html", viewport=...) opens a page of the site; any request to another host is cut and noted."""
-    contexts: list[BrowserContext] = []
+    with ExitStack() as open_pages:
 
-    def open_page(name: str, **options: object) -> Visit:
-        context = browser.new_context(**options)
-        contexts.append(context)
-        page = context.new_page()
-        seen = Visit(page)
-        note = seen.faults.append
+        def open_page(name: str, **options: Any) -> Visit:
+            seen = open_pages.enter_context(page_of(browser, **options))
+            seen.page.goto(address + name, wait_until="networkidle")
+            return seen
 
-        def guard(route: Route) -> None:
-            if urlsplit(route.request.url).hostname == "127.0.0.1":
-                route.continue_()
-            else:
-                note(f"asked another host for {route.request.url}")
-                route.abort()
-
-        context.route("**/*", guard)
-        page.on("console", lambda message: note(f"console: {message.text}") if message.type == "error" else None)
-        page.on("pageerror", lambda error: note(f"page error: {error}"))
-        page.on("response", lambda answer: note(f"{answer.status} for {answer.url}") if answer.status >= 400 else None)
-        page.goto(address + name, wait_until="networkidle")
-        return seen
-
-    yield open_page
-    for context in contexts:
-        context.close()
+        yield open_page

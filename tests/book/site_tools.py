@@ -3,11 +3,15 @@
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page, Route
 
 ROOT = Path(__file__).parents[2]
 BOOK = ROOT / "book"
@@ -38,3 +42,44 @@ class Visit:
 
     page: Page
     faults: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def page_of(browser: Browser, **options: Any) -> Iterator[Visit]:
+    """A page in a context of its own: any request to another host is cut and noted, and so is every error.
+
+    Nothing else is asked of the network. A lesson asks its own server for the discussion, which a plain static server
+    does not have: that one answer is expected.
+    """
+    context = browser.new_context(**{"service_workers": "block", **options})
+    page = context.new_page()
+    seen = Visit(page)
+    note = seen.faults.append
+
+    def guard(route: Route) -> None:
+        if urlsplit(route.request.url).hostname in ("127.0.0.1", "localhost"):
+            route.continue_()
+        else:
+            note(f"asked another host for {route.request.url}")
+            route.abort()
+
+    context.route("**/*", guard)
+    page.on(
+        "console",
+        lambda message: (
+            note(f"console: {message.text}")
+            if message.type == "error" and "/isso/" not in message.location.get("url", "")
+            else None
+        ),
+    )
+    page.on("pageerror", lambda error: note(f"page error: {error}"))
+    page.on(
+        "response",
+        lambda answer: (
+            note(f"{answer.status} for {answer.url}") if answer.status >= 400 and "/isso/" not in answer.url else None
+        ),
+    )
+    try:
+        yield seen
+    finally:
+        context.close()

@@ -1,0 +1,151 @@
+"""Every page of the site, each opened once, on a phone: what went wrong meanwhile, and what a reader would miss.
+
+The survey looks at each page in light and in dark and leaves notes; each test reads one kind of note.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+from site_tools import BOOK, page_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
+
+WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+# The colours of highlighted code are the same on every page; they are looked at on one.
+CODE = ["main div.highlight pre"]
+RUN_AXE = """async ([options, without]) => {
+    const found = await axe.run({ exclude: without.map((one) => [one]) }, { ...options, resultTypes: ["violations"] });
+    return found.violations.filter((one) => ["serious", "critical"].includes(one.impact))
+        .map((one) => [one.id, one.nodes.length, one.nodes[0].target.join(" "), one.nodes[0].html.slice(0, 160)]);
+}"""
+RAW_LATEX = """() => {
+    const page = document.querySelector("main").cloneNode(true);
+    page.querySelectorAll("pre, code, script, .katex-mathml, [data-state]").forEach((one) => one.remove());
+    return page.textContent;
+}"""
+
+
+@dataclass
+class Notes:
+    """What the survey found on one page."""
+
+    faults: list[str] = field(default_factory=list)
+    too_wide: dict[int, int] = field(default_factory=dict)
+    violations: dict[str, list[Any]] = field(default_factory=dict)
+    text: str = ""
+    images: list[tuple[bool, str]] = field(default_factory=list)
+    unmounted: list[str] = field(default_factory=list)
+    print_hidden: list[str] = field(default_factory=list)
+
+
+def look(page: Page, notes: Notes, axe: str, whole: bool) -> None:
+    """Scroll through the open page, so that everything on it is there, then note what is to be noted."""
+    height = page.evaluate("document.documentElement.scrollHeight")
+    for y in range(0, height, 1200):
+        page.evaluate("y => scrollTo(0, y)", y)
+    page.wait_for_timeout(200)
+    boxes = page.locator("[data-interactive]")
+    for index in range(boxes.count()):
+        box = boxes.nth(index)
+        box.scroll_into_view_if_needed()
+        try:
+            box.and_(page.locator("[data-ready]")).wait_for(timeout=10_000)
+        except Exception:
+            notes.unmounted.append(box.get_attribute("data-interactive") or "?")
+    for image in page.locator("main img").all():
+        image.scroll_into_view_if_needed()
+        width = image.evaluate("async (e) => { await e.decode().catch(() => {}); return e.naturalWidth; }")
+        notes.images.append((width > 0, image.get_attribute("alt") or ""))
+    for width in (320, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        found = page.evaluate("document.documentElement.scrollWidth")
+        if found > width:
+            notes.too_wide[width] = found
+    notes.text = page.evaluate(RAW_LATEX)
+    page.evaluate("() => scrollTo(0, 0)")
+    page.evaluate(f"{axe}; 0")
+    without = [] if whole else CODE
+    notes.violations["light"] = page.evaluate(RUN_AXE, [{"runOnly": WCAG}, without])
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_timeout(100)
+    contrast = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
+    notes.violations["dark"] = page.evaluate(RUN_AXE, [contrast, without])
+    page.emulate_media(color_scheme="light", media="print")
+    hidden = ["#pst-primary-sidebar", ".prev-next-footer", ".article-header-buttons", ".practice-app", ".discussion"]
+    notes.print_hidden = [part for part in hidden if page.locator(part).first.is_visible()]
+
+
+@pytest.fixture(scope="module")
+def survey(browser: Any, address: str, page_names: list[str]) -> dict[str, Notes]:
+    axe = (BOOK / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
+    found = {}
+    for name in page_names:
+        with page_of(browser, viewport={"width": 390, "height": 844}) as seen:
+            seen.page.goto(address + name, wait_until="load")
+            found[name] = Notes(seen.faults)
+            look(seen.page, found[name], axe, whole=name.endswith("04_quantization.html"))
+    return found
+
+
+def noted(survey: dict[str, Notes], pick: Callable[[Notes], Any]) -> dict[str, Any]:
+    return {name: found for name, notes in survey.items() if (found := pick(notes))}
+
+
+def test_the_site_has_its_pages(page_names: list[str]) -> None:
+    wanted = {"index", "practice", "problem_sets", "review", "progress", "formulas", "glossary", "reference"}
+    wanted |= {"bibliography", "instructor", "contributing", "search", "reference/engine"}
+    wanted |= {f"practice/{folder.name}" for folder in (BOOK.parent / "exercises" / "practice").glob("[0-9]*")}
+    wanted |= {f"notebooks/{file.stem}" for file in (BOOK.parent / "notebooks").glob("[0-9]*.ipynb")}
+    assert {f"{name}.html" for name in wanted} <= set(page_names)
+
+
+def test_every_page_opens_without_another_host_and_without_an_error(survey: dict[str, Notes]) -> None:
+    assert noted(survey, lambda notes: notes.faults) == {}
+
+
+def test_no_page_scrolls_sideways_on_a_phone(survey: dict[str, Notes]) -> None:
+    assert noted(survey, lambda notes: notes.too_wide) == {}
+
+
+def test_axe_finds_nothing_serious_in_light(survey: dict[str, Notes]) -> None:
+    assert noted(survey, lambda notes: notes.violations["light"]) == {}
+
+
+def test_axe_finds_no_faint_text_in_dark(survey: dict[str, Notes]) -> None:
+    assert noted(survey, lambda notes: notes.violations["dark"]) == {}
+
+
+def test_every_interactive_comes_to_life(survey: dict[str, Notes]) -> None:
+    assert noted(survey, lambda notes: notes.unmounted) == {}
+
+
+def test_every_picture_shows_and_says_what_it_shows(survey: dict[str, Notes]) -> None:
+    assert noted(survey, lambda notes: [alt for shown, alt in notes.images if not shown or len(alt) <= 20]) == {}
+
+
+def test_no_formula_is_left_as_latex(survey: dict[str, Notes]) -> None:
+    raw = re.compile(r"\$[^\d\s]|\\(?:frac|max|text|sqrt|hat|lvert|cdot)\b")
+    assert noted(survey, lambda notes: raw.findall(notes.text)) == {}
+
+
+def test_paper_gets_no_buttons_and_no_navigation(survey: dict[str, Notes]) -> None:
+    assert noted(survey, lambda notes: notes.print_hidden) == {}
+
+
+def test_a_page_without_scripts_still_shows_questions_figures_and_samples(browser: Any, address: str) -> None:
+    with page_of(browser, java_script_enabled=False) as seen:
+        page = seen.page
+        page.goto(address + "practice/01_groupwise_int8.html")
+        assert "group 1: scale 0.06299 q 2 -8 5 1 127" in page.locator(".practice-paper").inner_text()
+        page.goto(address + "notebooks/01_prefill_and_decode.html")
+        assert page.locator("[data-interactive=roofline] svg").first.is_visible()
+        assert page.locator("[data-interactive=quiz] ol > li").count() == 7
+
+
+def test_the_survey_saw_every_page(survey: dict[str, Notes], site: Path) -> None:
+    assert len(survey) == len([file for file in site.rglob("*.html") if "_static" not in file.parts])
