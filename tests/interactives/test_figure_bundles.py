@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from node_tools import install_packages
 from traitlets import TraitError
 
 import interactives
@@ -16,6 +17,7 @@ MOST_BYTES = 30_000  # gzip, each
 
 
 def test_building_again_changes_no_script_and_no_worked_figure(tmp_path: Path) -> None:
+    install_packages()
     build.bundle(tmp_path)
     made = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     kept = {file.name: file.read_bytes() for file in STATIC.iterdir() if file.suffix in (".js", ".html")}

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from figure_page import write_page
+from node_tools import install_packages
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from interactives import build
@@ -114,7 +115,7 @@ def test_every_figure_asks_first_and_shows_after_a_guess(visit: Any) -> None:
 
 
 def test_axe_finds_nothing_in_the_light_and_in_the_dark_before_and_after_a_guess(visit: Any) -> None:
-    build.install()
+    install_packages()
     found = []
     for scheme in ("light", "dark"):
         page = visit(color_scheme=scheme)
