@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,7 +27,9 @@ def one_at_a_time(lock: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def site() -> Path:
-    """book/_build/html, built again if anything that it is made from has changed."""
+    """book/_build/html, built again if anything that it is made from has changed; or the site that $COURSE_SITE names."""
+    if named := os.environ.get("COURSE_SITE"):
+        return Path(named)
     with one_at_a_time(ROOT / ".pytest_cache" / "book.lock"):
         done = build_book(ROOT, "--if-changed", "--lessons", str(ROOT / ".pytest_cache" / "lessons"))
     if done.returncode:
