@@ -27,7 +27,7 @@ def one_at_a_time(lock: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def site() -> Path:
-    """book/_build/html, built again if anything that it is made from has changed; or the site that $COURSE_SITE names."""
+    """book/_build/html, built again if anything that it is made from has changed; or the site in $COURSE_SITE."""
     if named := os.environ.get("COURSE_SITE"):
         return Path(named)
     with one_at_a_time(ROOT / ".pytest_cache" / "book.lock"):
