@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -107,11 +108,23 @@ def _do(tasks: list[Task], plan: Plan, say: Say) -> Iterator[tuple[Task, Any]]:
         return
     jobs = min(plan.jobs or os.cpu_count() or 1, len(tasks))
     root = tasks[0].root
-    with warm.nursery(hide=(root, Path(__file__).resolve().parent)) as yard, forks.serving() as tests:
+    modules = _imported(root, tasks[0].assignment)
+    with warm.nursery(modules, (root,)) as yard, forks.serving() as tests:
         if yard is None and len(tasks) > 1:
             say("kernels start cold: only root can fork them")
         environment = {forks.VARIABLE: tests} | ({warm.VARIABLE: str(yard)} if yard else {})
         yield from pool.run(grade_one, tasks, jobs, _most_seconds(root), environment)
+
+
+def _imported(root: Path, assignment: str) -> list[str]:
+    """What takes long to import and is named by the assignment or by a submission; it is imported once for all."""
+    paths = [*root.glob(f"source/{assignment}/*.ipynb"), *root.glob(f"submitted/*/{assignment}/*.ipynb")]
+    found: set[str] = set()
+    for path in paths:
+        if path.is_file() and not path.is_symlink():
+            text = path.read_bytes()[:1_000_000].decode("utf-8", "replace")
+            found |= forks.WORTH_IT.intersection(re.findall(r"\b(?:import|from)\s+(\w+)", text))
+    return sorted(found)
 
 
 def _most_seconds(root: Path) -> float:
@@ -192,7 +205,7 @@ def _lines(assignment: str, result: Result) -> Iterator[dict[str, Any]]:
     who = {"time": round(time.time(), 3), "assignment": assignment, "student": result.student}
     for notebook, about in result.telemetry.items():
         for cell in about.get("cells", []):
-            yield {**who, "notebook": notebook, **cell}
+            yield {**who, "notebook": notebook, **{key: value for key, value in cell.items() if key != "shown"}}
     process = result.telemetry.get("process", {})
     yield {**who, **process, "score": result.score, "max_score": result.max_score, "problem": result.problem}
 

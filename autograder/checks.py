@@ -3,7 +3,8 @@
 The one idea: a failure is a sentence that says what was expected, what came, and for which input; it never is a bare
 `AssertionError`. A result may be a NumPy array, a torch tensor, a list or a plain number alike, but it is first copied
 into plain values whose types are known, so an object with an `__eq__` of its own decides nothing, `True` is no integer,
-`2.0` is no integer, and NaN passes no check.
+`2.0` is no integer, and NaN passes no check. In a learner's feedback the values of a hidden check stay hidden; `what`
+names what is checked, and is always shown.
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ _KINDS = {"b": "booleans", "i": "integers", "u": "integers", "f": "floating-poin
 
 
 class CheckError(AssertionError):
-    """A check on a result failed; the message is meant for the learner."""
+    """A check on a result failed; the message is meant for the learner.
+
+    `check` holds the values and `why` is the reason without any, for a check whose values a learner must not see.
+    """
+
+    check: _Check | None = None
+    why = ""
 
     def _render_traceback_(self) -> list[str]:
         # IPython shows this in place of a traceback through our code, which would only bury the sentence.
@@ -55,7 +62,7 @@ def check_at_most(got: Any, bound: Any, given: Any = None, what: str = "result")
     over = values > limits
     if over.any():
         at = _first(over)
-        raise check.error(f"{float(values[at])!r}{_where(at)} is larger than {float(limits[at])!r}")
+        raise check.error(f"{float(values[at])!r}{_where(at)} is larger than {float(limits[at])!r}", "too large")
 
 
 def check_dtype(got: Any, dtype: str, shape: tuple[int, ...], given: Any = None, what: str = "result") -> None:
@@ -63,7 +70,7 @@ def check_dtype(got: Any, dtype: str, shape: tuple[int, ...], given: Any = None,
     check = _Check(f"an array of {dtype} with shape {shape}", got, given, what, shown=True)
     check.element_type(dtype)
     if (found := check.array(got).shape) != shape:
-        raise check.error(f"its shape is {found}")
+        raise check.error(f"its shape is {found}", "another shape")
 
 
 def check_raises(
@@ -103,12 +110,14 @@ class _Check:
         self.expected_shown = str(expected) if shown else _show(expected)
         self.got_shown = _show(got)
 
-    def error(self, why: str) -> CheckError:
+    def error(self, why: str, plain: str = "") -> CheckError:
         lines = [f"{self.what}: {why}"]
         if self.given is not None:
             lines.append(f"  for input: {_show(self.given)}")
         lines += [f"  expected:  {self.expected_shown}", f"  got:       {self.got_shown}"]
-        return CheckError("\n".join(lines))
+        error = CheckError("\n".join(lines))
+        error.check, error.why = self, plain or why
+        return error
 
     def equal(self, got: Any, expected: Any, at: tuple[int, ...]) -> None:
         if expected is None:
@@ -119,7 +128,9 @@ class _Check:
         elif isinstance(expected, (list, tuple)):
             items = self.sequence(got, at)
             if len(items) != len(expected):
-                raise self.error(f"{len(items)} values{_where(at)} instead of {len(expected)}")
+                raise self.error(
+                    f"{len(items)} values{_where(at)} instead of {len(expected)}", "another number of values"
+                )
             for i, (item, right) in enumerate(zip(items, expected, strict=True)):
                 self.equal(item, right, (*at, i))
         else:
@@ -135,7 +146,7 @@ class _Check:
             if line != wanted:
                 self.expected_shown, self.got_shown = _show(wanted), _show(line)
                 raise self.error((f"line {i}" if len(right) > 1 else "the text") + f"{_where(at)} differs")
-        raise self.error(f"{len(lines)} lines instead of {len(right)}")
+        raise self.error(f"{len(lines)} lines instead of {len(right)}", "another number of lines")
 
     def equal_numbers(self, got: Any, expected: np.ndarray, at: tuple[int, ...]) -> None:
         values = self.array(got, at)
@@ -145,20 +156,20 @@ class _Check:
         if wanted != found:
             raise self.error(f"expected {wanted}{_where(at)}, got {found}")
         if values.shape != expected.shape:
-            raise self.error(f"shape {values.shape}{_where(at)} instead of {expected.shape}")
+            raise self.error(f"shape {values.shape}{_where(at)} instead of {expected.shape}", "another shape")
         wrong = ~(values == expected)  # NaN is equal to nothing
         if wrong.any():
             here = _first(wrong)
-            raise self.error(f"{values[here]}{_where((*at, *here))} instead of {expected[here]}")
+            raise self.error(f"{values[here]}{_where((*at, *here))} instead of {expected[here]}", "a wrong value")
 
     def close(self, rtol: float, atol: float) -> None:
         values, expected = self.real(self.got), np.asarray(self.expected, dtype=float)
         if values.shape != expected.shape:
-            raise self.error(f"shape {values.shape} instead of {expected.shape}")
+            raise self.error(f"shape {values.shape} instead of {expected.shape}", "another shape")
         wrong = ~(np.abs(values - expected) <= atol + rtol * np.abs(expected))
         if wrong.any():
             at = _first(wrong)
-            raise self.error(f"{float(values[at])!r}{_where(at)} instead of {float(expected[at])!r}")
+            raise self.error(f"{float(values[at])!r}{_where(at)} instead of {float(expected[at])!r}", "a wrong value")
 
     def element_type(self, dtype: str) -> None:
         got = _untensor(self.got)
@@ -175,7 +186,7 @@ class _Check:
         values = values.astype(float)
         if not np.isfinite(values).all():
             at = _first(~np.isfinite(values))
-            raise self.error(f"{values[at]}{_where(at)} is not a finite number")
+            raise self.error(f"{values[at]}{_where(at)} is not a finite number", "not a finite number")
         return values
 
     def sequence(self, got: Any, at: tuple[int, ...]) -> list[Any]:

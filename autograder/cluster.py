@@ -58,7 +58,7 @@ def _piece(work: Callable[[Any], Any], task: Any) -> Any:
         if task.root not in _WARM:
             _WARM.add(task.root)
             if not _WARM - {task.root}:  # one nursery a process: it hides one course's folder
-                _NURSERY.enter_context(warm.nursery(hide=(task.root, Path(__file__).resolve().parent)))
+                _NURSERY.enter_context(warm.nursery(hide=(task.root,)))
                 atexit.register(_NURSERY.close)
         return work(task)
 

@@ -99,7 +99,7 @@ class SandboxedExecute(Execute):
 @dataclass
 class Record:
     """What one cell took: wall seconds, the kernel's processor seconds and its peak memory so far (bytes), and the
-    questions that a test asked."""
+    questions that a test asked. `shown` is what the learner reads where a test's error tells of hidden values."""
 
     name: str
     kind: str
@@ -107,6 +107,7 @@ class Record:
     questions: int = 0
     cpu_seconds: float = 0.0
     memory_peak: float = 0
+    shown: str = ""
 
 
 class _Run:
@@ -185,7 +186,10 @@ class _Run:
             return shown
         if result.get("trace"):
             self.settings.log.debug("%s:\n%s", known.name, result["trace"])
-        return [*shown, _error(error["ename"], error["evalue"] + self._because(error))]
+        because = self._because(error)
+        if "shown" in error:
+            self.records[-1].shown = error["shown"] + because
+        return [*shown, _error(error["ename"], error["evalue"] + because)]
 
     def _grade(self, cell: source.SourceCell) -> tuple[dict[str, Any], Answer | None]:
         """Run a cell in the tests' process; also what ended the learner's kernel or its time meanwhile."""

@@ -1,8 +1,9 @@
 """Feedback pages: what each test expected, what came, for which input, and a hint where the mistake is known.
 
-The one idea: the page is built from what a learner may know (the released notebook, their own cells, each check's own
-message), not by hiding parts of the graded notebook. One file without script or outside address; a content policy in
-it forbids both. Switched on by `c.GenerateFeedback.exporter_class = "autograder.feedback.Feedback"`.
+The one idea: the page is built from what a learner may know (the released notebook, their own cells, a visible check's
+message, and of a hidden check the words that hold no value of it), not by hiding parts of the graded notebook. One file
+without script or outside address; a content policy in it forbids both. Switched on by
+`c.GenerateFeedback.exporter_class = "autograder.feedback.Feedback"`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from traitlets import Unicode
 from . import hints, sanitize, source
 
 _HERE = Path(__file__).parent / "templates"
+_HIDDEN = "a check that is not shown does not hold"
 _FIELDS = {"for input": "Input", "expected": "Expected", "got": "Your code gave"}
 
 
@@ -75,7 +77,9 @@ class Feedback(Exporter):
         folder = Path(course.format_path(course.source_directory, ".", about["assignment"]))
         known = source.read(folder / f"{about['notebook']}.ipynb")
         found = hints.read(Path(course.root) / self.hints_folder / f"{about['assignment']}.toml")
-        parts = [_part(cell, known, found) for cell in nb.cells]
+        records = nb.metadata.get("autograder", {}).get("cells", [])
+        told = {record["name"]: record.get("shown", "") for record in records}
+        parts = [_part(cell, known, found, told) for cell in nb.cells]
         waiting = _waiting(about)
         for part in parts:
             if part.name in waiting:
@@ -108,7 +112,7 @@ def page(about: dict[str, Any], parts: list[Part]) -> str:
     )
 
 
-def _part(cell: NotebookNode, known: source.Source, found: list[hints.Hint]) -> Part:
+def _part(cell: NotebookNode, known: source.Source, found: list[hints.Hint], told: dict[str, str]) -> Part:
     name = source.grade_id(cell)
     about = cell.metadata.get("nbgrader", {})
     in_source = known.find(name) if name else None
@@ -130,17 +134,20 @@ def _part(cell: NotebookNode, known: source.Source, found: list[hints.Hint]) -> 
         return part
     for output in cell.outputs:
         if output.output_type == "error":
-            _explain(part, output, found)
+            # A notebook that was graded otherwise does not say whether the message tells of hidden values.
+            discreet = told.get(name, _HIDDEN if in_source and in_source.hidden else "")
+            _explain(part, output, found, discreet)
         elif output.output_type == "stream":
             part.outputs.append(_output(output))
     return part
 
 
-def _explain(part: Part, error: NotebookNode, found: list[hints.Hint]) -> None:
-    """Take a failed check's message apart."""
+def _explain(part: Part, error: NotebookNode, found: list[hints.Hint], discreet: str) -> None:
+    """Take a failed check's message apart: the one without hidden values, if there is one."""
     message = f"{error.evalue}"
+    whole = f"{error.ename}: {message}".removeprefix("CheckError: ")
     rest = []
-    for line in message.split("\n"):
+    for line in (discreet or message).split("\n"):
         match = re.match(r"\s+(for input|expected|got):\s*(.*)", line)
         if match:
             part.fields.append((_FIELDS[match[1]], match[2]))
@@ -149,7 +156,7 @@ def _explain(part: Part, error: NotebookNode, found: list[hints.Hint]) -> None:
     text = "\n".join(rest).strip()
     plain = error.ename in ("CheckError", "AssertionError", "RemoteError") or text.find(error.ename) >= 0
     part.summary = text if plain and text else f"{error.ename}: {text}".rstrip(": ")
-    if (hint := hints.first(found, part.name, f"{error.ename}: {message}")) is not None:
+    if (hint := hints.first(found, part.name, whole)) is not None:
         part.hint = hint.text
 
 

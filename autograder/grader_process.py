@@ -2,7 +2,7 @@
 
 A test cell is ordinary Python. Before it runs, each name that it uses and that is the learner's becomes a proxy
 (remote/proxy.py). What comes of it is a dictionary: what may be shown, the value of its last expression, its error in
-words. Nothing of a part between hidden-test markers is said beyond what a check's own message chooses to say.
+words, and for a check between hidden-test markers also the words that a learner may read (discreet.py).
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import traceback
 from types import CodeType, FrameType
 from typing import Any
 
-from . import words
+from . import checks, discreet, words
 from .remote.link import KernelLine, Link, LinkError
-from .remote.proxy import Kernel, NoAnswerError, clean
+from .remote.proxy import Kernel, NoAnswerError, RemoteError, clean
 
 FILE = "<test cell>"
+_NOT_SHOWN = "a condition that is not shown does not hold"
 _TEXT = 8000  # bytes of a message, and of what was printed
 # Errors whose text holds no value of the test.
 _TELLING = (TypeError, AttributeError, IndexError, NameError, ZeroDivisionError, ImportError, SyntaxError)
@@ -121,32 +122,40 @@ class Runner:
         return any(first <= line <= last for first, last in self._hidden)
 
     def _words(self, error: BaseException, source: str, refused: dict[str, str]) -> dict[str, str]:
-        """The error as it is told to the learner."""
+        """The error in words. `shown` is what the learner reads of it where the rest is about hidden values."""
         lines = [
             frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == FILE
         ] or [0]
         hidden = any(self._is_hidden(line) for line in lines)
-        name, text = type(error).__name__, clean(str(error), _TEXT)
-        learner = getattr(error, "learner", None)
+        name = "NoAnswer" if isinstance(error, NoAnswerError) else type(error).__name__
+        text = clean(str(error), _TEXT)
+        said, shown = self._said(error, name, text, source, lines[0], hidden, refused)
+        return {"ename": name, "evalue": said} | ({"shown": clean(shown, _TEXT)} if hidden and shown != said else {})
+
+    def _said(
+        self, error: BaseException, name: str, text: str, source: str, line: int, hidden: bool, refused: dict[str, str]
+    ) -> tuple[str, str]:
+        """The whole message, and the one without hidden values."""
         if isinstance(error, NoAnswerError):
-            return {"ename": "NoAnswer", "evalue": text}
-        if learner is not None:
-            what, _, line, code = learner
-            return {"ename": name, "evalue": words.learners_error(name, text, what, line, code)}
+            return text, text
+        if (learner := getattr(error, "learner", None)) is not None:
+            what, _, at, code = learner
+            short = discreet.exception(text, code)
+            return tuple(words.learners_error(name, one, what, at, code) for one in (text, short))  # type: ignore[return-value]
+        if isinstance(error, checks.CheckError):
+            return text, discreet.check(error)
+        if isinstance(error, RemoteError):
+            return text, text
         if isinstance(error, AssertionError):
-            if not text:
-                text = "" if hidden else words.does_not_hold(source, lines[0])
-                text = text or "a condition that is not shown does not hold"
-            return {"ename": name, "evalue": text}
+            written = discreet.assertion(source, line) if hidden else ""
+            return text or (written if hidden else words.does_not_hold(source, line)) or _NOT_SHOWN, written
         if isinstance(error, NameError) and (missing := getattr(error, "name", None)) in refused:
-            return {"ename": name, "evalue": f"{missing!r} cannot be used: {refused[missing]}"}
+            return (f"{missing!r} cannot be used: {refused[missing]}",) * 2
         if isinstance(error, NameError) and text.endswith("is not defined"):
-            return {"ename": name, "evalue": text}
-        unpacking = isinstance(error, ValueError) and "values to unpack" in text
-        if hidden and not unpacking and not isinstance(error, _TELLING):
-            text = ""
-        where = f"line {lines[0]} of the test" if not hidden and lines[0] else "a part of the test that is not shown"
-        return {"ename": name, "evalue": words.could_not_go_on(text, where)}
+            return text, text
+        telling = isinstance(error, _TELLING) or (isinstance(error, ValueError) and "values to unpack" in text)
+        where = f"line {line} of the test" if not hidden and line else "a part of the test that is not shown"
+        return words.could_not_go_on(text, where), words.could_not_go_on(text if telling else "", where)
 
 
 class _Printed(io.TextIOBase):

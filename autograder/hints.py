@@ -1,12 +1,17 @@
 """Hints for known mistakes: which failure of which test means which mistake.
 
-A course keeps them in `hints/ASSIGNMENT.toml`, beside `source/` (what lies in `source/` is released to learners):
+A course keeps them in `hints/ASSIGNMENT.toml`, beside `source/` (what lies in `source/` is released to learners). The
+first hint that fits is shown, so exact ones come first. A course with a bank of wrong solutions has the file written
+from it (`python -m autograder hints`, mistakes.py); any other writes it by hand:
 
     [[hint]]
     kind = "128 instead of 127"
     test = "group-*"              # names of test cells; * for any
     match = "instead of 127"      # a regular expression, searched in the failed check's message
     text = "The largest weight becomes 127, so the scale is max|w| / 127."
+
+Before the message of another error than a check's stands its name (`ValueError: ...`). It is searched whole, as graders
+read it, also where a check is hidden and learners are not shown its values; so `text` should tell none of them.
 """
 
 from __future__ import annotations

@@ -39,9 +39,11 @@ _CREDENTIALS = struct.Struct("iII")  # struct ucred: process, user, group
 def nursery(modules: Sequence[str] = PRELOAD, hide: tuple[Path, ...] = ()) -> Iterator[Path | None]:
     """Keep a nursery for the time of the `with` block; yields its folder, or None where kernels will start cold.
 
-    `modules` are imported beside those of the kernel. Raises SandboxError if no sandbox works at all.
+    `modules` are imported beside those of the kernel. `hide` is for a course's kernels what their kernelspec says.
+    Raises SandboxError if no sandbox works at all.
     """
     sandbox.check()
+    hide = tuple(dict.fromkeys((*hide, Path(__file__).resolve().parent)))
     if os.geteuid() != 0:
         yield None
         return
@@ -230,4 +232,4 @@ def _fork(yard: Path, folder: Path, job: sandbox.Job, entries: list[Path], stdou
 
 
 def _about(hide: tuple[Path, ...]) -> str:
-    return json.dumps([str(path) for path in this_python(hide).hidden])
+    return json.dumps(sorted({str(path) for path in this_python(hide).hidden}))

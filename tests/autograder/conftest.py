@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ps3_course import CHATTY, HARD_CODED, PS3, ROOT, GradedCourse, write_submission
 
+from autograder import warm
 from autograder.course import Course
 from autograder.grade import grade
+from autograder.sandbox import SandboxError
 
 
 @pytest.fixture(scope="session")
@@ -42,3 +44,13 @@ def graded_course(tmp_path_factory: Any, course_copy: Callable[[Path], Course]) 
     said: list[str] = []
     work = folder / "grading"
     return GradedCourse(course, work, grade(course, PS3, work, say=said.append), said)
+
+
+@pytest.fixture(scope="module")
+def warm_kernels() -> Iterator[None]:
+    """Forked kernels for a whole file of tests, where that is possible: the same sandbox, sooner."""
+    try:
+        with warm.nursery(("numpy",)):
+            yield
+    except SandboxError as error:
+        pytest.skip(f"no sandbox works here: {error}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import pytest
 from tiny_course import ANSWERS, CANARY, FULL, POINTS, SETUP, TESTS, Desk
 from traitlets.config import Config
 
-from autograder import sandbox
 from autograder.execute import _credit
 from autograder.learner import Learner
 from autograder.outputs import Outputs
@@ -119,6 +119,18 @@ class Stack: pass""",
 }
 
 
+# Right for the inputs that are shown; gives hidden ones away wherever it can.
+ECHO = {
+    **ANSWERS,
+    "double": "def double(x):\n    print(x)\n    return 8 if x == 4 else x",
+    "stack": ANSWERS["stack"].replace(
+        "        self.items.append",
+        "        if len(item) > 1:\n            raise ValueError(item)\n        self.items.append",
+    ),
+    "extend": "def extend(cache, item):\n    return [*cache, item][: 3 if item == 3 else 1]",
+}
+
+
 def skip_and_empty(named: dict[str, Any], notebook: Any) -> None:
     """What a learner may do to test cells: tags, another text, an output that is there already."""
     for name in POINTS:
@@ -141,15 +153,12 @@ SUBMISSIONS: dict[str, tuple[dict[str, str], Any]] = {
     "deadly": (DEADLY, None),
     "wrong": (WRONG, None),
     "lying": (LYING, None),
+    "echo": (ECHO, None),
 }
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: Any) -> Desk:
-    try:
-        sandbox.check()
-    except sandbox.SandboxError as error:
-        pytest.skip(f"no sandbox works here: {error}")
+def desk(tmp_path_factory: Any, warm_kernels: None) -> Desk:
     return Desk(tmp_path_factory.mktemp("tiny"))
 
 
@@ -194,7 +203,7 @@ def test_the_seed_of_the_random_inputs_is_recorded_and_used_again(desk: Desk, gr
     again = desk.grade("noisy")
     assert desk.graded("noisy")["metadata"]["autograder"]["seed"] == record["seed"]
     assert desk.scores(again) == desk.scores(first)
-    assert {cell["name"]: cell["questions"] for cell in record["cells"]}["test-double"] == 8  # names, 7 calls
+    assert {cell["name"]: cell["questions"] for cell in record["cells"]}["test-double"] == 9  # names, 8 calls
 
 
 def test_what_a_learner_prints_is_shown_for_the_visible_part_of_a_test(desk: Desk, grade: Any) -> None:
@@ -229,12 +238,23 @@ def test_a_canary_in_a_hidden_test_is_nowhere_a_learner_can_see(desk: Desk, grad
     assert "found set()" in outputs
 
 
+def test_hidden_values_that_a_function_returns_or_raises_are_not_in_its_feedback(desk: Desk, grade: Any) -> None:
+    said = desk.reasons(grade("echo"))
+    assert all(CANARY in said[name] for name in ("test-double", "test-stack", "test-extend"))  # the instructor sees all
+    page = desk.feedback("echo")
+    assert CANARY not in page
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+    assert "double: the text differs Input a text of 11 characters (hidden) Your code gave a text of 11" in text
+    assert "push raised ValueError (line" in text
+    assert "extend: ... should hold two" in text
+
+
 def test_after_a_death_the_other_cells_are_graded(desk: Desk, grade: Any) -> None:
     result = grade("deadly")
     assert desk.scores(result) == {**dict.fromkeys(POINTS, 0), "test-stack": 2, "test-extend": 2}
     reasons = desk.reasons(result)
     assert "name 'double' is not defined (cell double raised KernelDied" in reasons["test-double"]
-    assert "NoAnswer: sample: the test's 15 seconds were over" in reasons["test-sample"]
+    assert "NoAnswer: sample: the test's 6 seconds were over" in reasons["test-sample"]
     assert "NoAnswer: norm: the kernel was lost: it was killed" in reasons["test-norm"]
     assert desk.graded("deadly")["metadata"]["autograder"]["restarts"] == ["test-double", "extend", "share"]
 

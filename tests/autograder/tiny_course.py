@@ -56,6 +56,7 @@ TESTS = {
     "test-double": f"""check_equal(double(4), 8, given=4, what="double")
 ### BEGIN HIDDEN TESTS
 secret = "{CANARY}"
+check_equal(double(secret), secret + secret, given=secret, what="double")
 rng = random_inputs(1)
 for x in rng.integers(1, 1000, 5).tolist():
     check_equal(double(x), x + x, given=x, what="double")
@@ -69,7 +70,9 @@ check_raises(MemoryError, stack.push, "c")
 assert stack.pop() == "b" and stack.free == 1
 ### BEGIN HIDDEN TESTS
 check_raises(KeyError, Stack(1).pop)
-### END HIDDEN TESTS""",
+labelled = Stack(1)
+labelled.push("{CANARY}")
+### END HIDDEN TESTS""".replace("{CANARY}", CANARY),
     "test-sample": """calls = []
 
 
@@ -84,7 +87,11 @@ check_equal(sample(model, rng, 5), right, what="sample")
 check_equal(len(calls), 5, what="calls of the model")""",
     "test-extend": """cache = [1, 2]
 assert extend(cache, 3) == [1, 2, 3], "extend([1, 2], 3) should be [1, 2, 3]"
-assert cache == [1, 2], "the old cache was changed\"""",
+assert cache == [1, 2], "the old cache was changed"
+### BEGIN HIDDEN TESTS
+longer = extend(["{CANARY}"], 7)
+assert len(longer) == 2, f"extend: {longer} should hold two"
+### END HIDDEN TESTS""".replace("{CANARY}", CANARY),
     "test-norm": """np.testing.assert_allclose(norm(np.array([3.0, 4.0])), [0.6, 0.8], err_msg="norm([3, 4])")""",
     "test-share": "2 * share(3)",
 }
@@ -113,7 +120,7 @@ def make_course(root: Path) -> Course:
     """The course's folder: the repository's configuration and one assignment."""
     (root / "source" / TINY).mkdir(parents=True)
     text = (ROOT / "exercises/nbgrader_config.py").read_text(encoding="utf-8")
-    (root / "nbgrader_config.py").write_text(text + "c.Execute.timeout = 15\nc.SandboxedExecute.budget = 120\n")
+    (root / "nbgrader_config.py").write_text(text + "c.Execute.timeout = 6\nc.SandboxedExecute.budget = 120\n")
     write(source_notebook(), root / "source" / TINY / f"{TINY}.ipynb")
     return Course(root)
 
