@@ -1,6 +1,6 @@
 """Rounded to a whole number, as texts like to
 
-Hint: 208.6 is no 209: the text asks for no rounding.
+Hint: 208.6 is not 209: the text asks for no rounding.
 Caught by: decode-reads-the-weights-once, decode-is-not-rounded
 """
 

@@ -1,6 +1,6 @@
 """The scale rounded to an integer before it is multiplied
 
-Hint: A scale of 0.5 counts as 0 at your place: in which type do you multiply?
+Hint: A scale of 0.5 counts as 0 in your version: in which type do you multiply?
 Caught by: dequantize-values
 """
 

@@ -1,6 +1,6 @@
 """8 added instead of two's complement
 
-Hint: -8 shall be 1000 and 0 shall be 0000. What is 0 at your place?
+Hint: -8 shall be 1000 and 0 shall be 0000. What is 0 in your version?
 Caught by: pack-order
 """
 

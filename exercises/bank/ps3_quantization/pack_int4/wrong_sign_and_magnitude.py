@@ -1,6 +1,6 @@
 """A sign bit and the magnitude instead of two's complement
 
-Hint: -1 shall be 1111. Which bits does it have at your place?
+Hint: -1 shall be 1111. Which bits does it have in your version?
 Caught by: pack-order
 """
 

@@ -1,6 +1,6 @@
 """The mean of the groups' means
 
-Hint: A group of one weight counts as much as one of four at your place. What shall be averaged?
+Hint: A group of one weight counts as much as one of four in your version. What shall be averaged?
 Caught by: report-mean-over-all-weights
 """
 

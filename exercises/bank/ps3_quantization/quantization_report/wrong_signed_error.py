@@ -1,6 +1,6 @@
 """Errors added with their signs
 
-Hint: An error of +0.1 and one of -0.1 cancel at your place.
+Hint: An error of +0.1 and one of -0.1 cancel in your version.
 Caught by: report-one-group, report-mean-over-all-weights
 """
 

@@ -1,6 +1,6 @@
 """absmax / 128 as the scale
 
-Hint: The largest weight must become 127, the largest integer we use. What becomes of it at your place?
+Hint: The largest weight must become 127, the largest integer we use. What becomes of it in your version?
 Caught by: group-scale-and-integers
 """
 

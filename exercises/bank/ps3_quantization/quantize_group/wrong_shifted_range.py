@@ -1,6 +1,6 @@
 """The range from minimum to maximum, as for formats with a zero point
 
-Hint: The integer 0 must stand for the weight 0. Does it at your place?
+Hint: The integer 0 must stand for the weight 0. Does it in your version?
 Caught by: group-scale-and-integers
 """
 

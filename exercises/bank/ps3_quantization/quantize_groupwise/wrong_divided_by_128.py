@@ -1,6 +1,6 @@
 """absmax / 128 as the scale
 
-Hint: The largest weight of a group must become 127 or -127. What becomes of it at your place?
+Hint: The largest weight of a group must become 127 or -127. What becomes of it in your version?
 Caught by: groupwise-values
 """
 

@@ -1,6 +1,6 @@
 """One scale for each row
 
-Hint: All scales of a row are equal at your place. Which weights shall share one?
+Hint: All scales of a row are equal in your version. Which weights shall share one?
 Caught by: groupwise-values
 """
 

@@ -1,6 +1,6 @@
 """8 subtracted instead of two's complement
 
-Hint: 0000 shall be 0. What is it at your place?
+Hint: 0000 shall be 0. What is it in your version?
 Caught by: unpack-signs
 """
 

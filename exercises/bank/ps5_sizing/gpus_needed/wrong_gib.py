@@ -1,6 +1,6 @@
 """Memory taken for binary gibibytes
 
-Hint: Some models fit at your place that are a few per cent too large. Both arguments are in bytes: convert
+Hint: Your version lets some models fit that are a few per cent too large. Both arguments are in bytes: convert
 nothing.
 Caught by: gpus-are-rounded-up, gpus-of-other-sizes
 """

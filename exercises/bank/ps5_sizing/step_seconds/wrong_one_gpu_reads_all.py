@@ -1,6 +1,6 @@
 """All bytes read by each GPU
 
-Hint: Two GPUs are no faster than one at your place. Which share of the bytes does one of them read?
+Hint: Two GPUs are no faster than one in your version. Which share of the bytes does one of them read?
 Caught by: step-on-several-gpus
 """
 

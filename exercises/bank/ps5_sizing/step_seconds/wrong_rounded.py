@@ -1,6 +1,6 @@
 """Rounded to whole milliseconds
 
-Hint: 10.86 ms is no 11 ms: nothing is to be rounded.
+Hint: 10.86 ms is not 11 ms: nothing is to be rounded.
 Caught by: step-on-one-gpu
 """
 
