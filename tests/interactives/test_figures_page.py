@@ -279,8 +279,12 @@ def test_one_choice_of_gpu_changes_every_number_of_the_page_and_is_kept(visit: A
     expect(said(roofline)).to_contain_text("ridge 206")
     expect(said(sizing)).to_contain_text("H200")
     expect(page.locator("[data-gpu-number]")).to_have_text("298.9")
-    page.reload()
+    page.wait_for_url("**gpu=h200**")  # who gets the link sees the same numbers
+    page.goto(page.url.partition("?")[0])
     expect(said(figure(page, "roofline", shown=False))).to_contain_text("ridge 206")
+    linked = visit("?gpu=a100-80g")
+    expect(said(figure(linked, "roofline"))).to_contain_text("ridge 153")
+    assert linked.evaluate("localStorage['llm-course.gpu']") is None  # a link does not decide for the reader
 
 
 def test_the_address_holds_the_state_and_a_broken_one_does_no_harm(visit: Any) -> None:
@@ -299,6 +303,8 @@ def test_the_address_holds_the_state_and_a_broken_one_does_no_harm(visit: Any) -
 def test_nothing_is_wider_than_a_phone(visit: Any, width: int) -> None:
     page = visit(viewport={"width": width, "height": 800})
     for box in all_figures(page):
+        if box.get_attribute("data-interactive") == "timeline":
+            box.get_by_role("button", name="Play").click()  # what slides away stays inside
         inside = box.bounding_box()
         assert inside is not None
         assert inside["x"] + inside["width"] <= width

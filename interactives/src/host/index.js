@@ -74,6 +74,8 @@ class PageModel {
       const [now, start] = [toText(this.state[key]), toText(this.start[key])];
       now === start ? query.delete(`${this.id}.${key}`) : query.set(`${this.id}.${key}`, now);
     }
+    const gpu = chosenGpu() ?? DEFAULT_GPU;
+    gpu === DEFAULT_GPU ? query.delete("gpu") : query.set("gpu", gpu);
     try {
       const text = query.toString().replaceAll("%2C", ",");
       history.replaceState(history.state, "", `${location.pathname}${text && `?${text}`}${location.hash}`);

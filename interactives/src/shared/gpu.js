@@ -7,37 +7,35 @@ export const DEFAULT_GPU = "h100-sxm";
 export { GPUS };
 export const isGpu = (key) => Object.hasOwn(GPUS, key);
 
-let session = null; // a choice that came with a link, or that the browser would not store
+// A choice that came with a link, or that the browser would not store. Each bundle has a copy of this module, so the
+// choice lies where all of them see it.
+const SESSION = Symbol.for("llm-course.gpu");
 
 /** The learner's choice, or null where none was made. */
 export function chosenGpu() {
   try {
-    const kept = session ?? localStorage.getItem(KEY);
+    const kept = globalThis[SESSION] ?? localStorage.getItem(KEY);
     return kept && isGpu(kept) ? kept : null;
   } catch {
-    return session;
+    return globalThis[SESSION] ?? null;
   }
 }
 
 export function chooseGpu(key, { keep = true } = {}) {
   if (!isGpu(key)) return;
-  session = keep ? null : key;
+  globalThis[SESSION] = keep ? null : key;
   if (keep) {
     try {
       localStorage.setItem(KEY, key);
     } catch {
-      session = key;
+      globalThis[SESSION] = key;
     }
   }
-  // Every bundle has a copy of this module: the event tells the others, the choice included.
-  dispatchEvent(new CustomEvent(EVENT, { detail: { key, keep } }));
+  dispatchEvent(new CustomEvent(EVENT, { detail: key }));
 }
 
 export function onGpu(callback) {
-  const told = (event) => {
-    session = event.detail.keep ? null : event.detail.key;
-    callback(event.detail.key);
-  };
+  const told = (event) => callback(event.detail);
   const elsewhere = (event) => event.key === KEY && event.newValue && isGpu(event.newValue) && callback(event.newValue);
   addEventListener(EVENT, told);
   addEventListener("storage", elsewhere);

@@ -80,8 +80,8 @@ export function axes({ width, height, left = 52, right = 14, top = 30, bottom = 
   return { X, Y, svg: parts.join(""), left, right: width - right, top, bottom: height - bottom };
 }
 
-export const svg = (width, height, label, inner) =>
-  `<svg role="img" aria-label="${esc(label)}" viewBox="0 0 ${px(width)} ${px(height)}" width="${px(width)}" height="${px(height)}" style="max-width:100%;height:auto;font-family:inherit" xmlns="http://www.w3.org/2000/svg">${inner}</svg>`;
+export const svg = (width, height, label, inner, { clip = false } = {}) =>
+  `<svg role="img" aria-label="${esc(label)}" viewBox="0 0 ${px(width)} ${px(height)}" width="${px(width)}" height="${px(height)}" style="max-width:100%;height:auto;font-family:inherit${clip ? ";overflow:hidden" : ""}" xmlns="http://www.w3.org/2000/svg">${inner}</svg>`;
 
 /** Diagonal hatching for what is reserved and unused: told from a plain colour by every eye and on paper. */
 export const hatch = (id, color = "muted") =>

@@ -81,7 +81,7 @@ function gantt(run, requests, { width, end, id, moves }) {
     parts.push(text((from + to) / 2, y(worst) - 4, `no token for ${show(run.gap)}`, { anchor: "middle", weight: 650 }));
   }
   const cover = moves ? `<rect class="sweep" x="${left}" y="0" width="${px(width)}" height="${px(height - 18)}" fill="${c("bg")}"/>` : "";
-  return svg(width, height, `${NAMES[run.kind]}: ends after ${show(run.end)}`, parts.join("") + cover);
+  return svg(width, height, `${NAMES[run.kind]}: ends after ${show(run.end)}`, parts.join("") + cover, { clip: true });
 }
 
 /** One dot per request, a row per rule. */
