@@ -8,7 +8,7 @@ BENCH_ARGS ?=
 SITE_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test lint book site grade soak bench bench-grading gpu-check clean
+.PHONY: help lab test lint book site grade soak bench bench-grading bench-site gpu-check clean
 
 help:
 	@echo "make lab      open the lessons in JupyterLab"
@@ -19,6 +19,7 @@ help:
 	@echo "make soak     put the server under five minutes of load with cancels, then check that nothing leaked"
 	@echo "make bench    measure the engine on this CPU beside its peers (12 minutes, on a quiet machine)"
 	@echo "make bench-grading  measure the autograder beside plain nbgrader, e.g. BENCH_ARGS=--quick"
+	@echo "make bench-site  measure how fast the built site is, on a quiet machine"
 	@echo "make gpu-check  check and measure the engine on a CUDA GPU, where there is one"
 	@echo "make lint     run the style, type and import checks alone"
 	@echo "make clean    delete what the targets made, .venv included"
@@ -71,6 +72,10 @@ bench:
 bench-grading:
 	@$(PYTHON) scripts/setup.py lab
 	@OMP_NUM_THREADS=1 $(RUN) -m autograder.bench $(BENCH_ARGS)
+
+bench-site: book
+	@$(PYTHON) scripts/setup.py test --programs chromium
+	@$(RUN) book/measure.py $(BENCH_ARGS)
 
 gpu-check:
 	@$(PYTHON) scripts/setup.py test
