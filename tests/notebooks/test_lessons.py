@@ -11,7 +11,7 @@ from lesson_run import LESSONS, ROOT, Lesson
 from interactives import richtext
 
 Get = Callable[[str], Lesson]
-SECONDS = 90  # of one core, kernel start and compiling included; a lesson takes half of it on a quiet machine
+SECONDS = 120  # of one core, kernel start and compiling included; a lesson takes a third of it on a quiet machine
 
 
 @pytest.fixture(params=LESSONS)
