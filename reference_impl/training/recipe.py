@@ -74,9 +74,10 @@ COURSE = Pair(
     ),
     draft=Recipe(
         _shape("course-draft", 1, 128, 4, 2, 384, VOCAB),
-        steps=500,
+        steps=440,
+        n_windows=2,
         other_lr=2e-3,
-        rates=((0, 1 / 51), (50, 1.0), (200, 1.0), (500, 0.0)),
+        rates=((0, 1 / 31), (30, 1.0), (200, 1.0), (440, 0.0)),
         seed=1,
     ),
 )
