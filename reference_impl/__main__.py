@@ -16,6 +16,10 @@ COMMANDS: dict[str, tuple[str, str]] = {  # name: ("module:function", one line f
     "load": ("reference_impl.load:main", "send load to any OpenAI-compatible server and measure it"),
     "probe": ("reference_impl.probe:main", "measure this machine's own bandwidth and matrix-product rate"),
     "quantize": ("reference_impl.quantization.report:main", "exercise: group-wise int8 quantization of standard input"),
+    "quantize-model": (
+        "reference_impl.quantization.command:main",
+        "write a model with int8 or int4 matrices as a folder to load",
+    ),
     "quantization-table": (
         "reference_impl.quantization.table_command:main",
         "formats and methods for fewer bits under one evaluation: bytes, quality, speed",

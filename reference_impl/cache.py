@@ -34,6 +34,7 @@ class ForwardBatch(Protocol):
         """Stores k and v, returns causal grouped-query attention over each token's own sequence so far.
 
         q and the result: [n_tokens, n_heads, head_dim]; k, v: [n_tokens, n_kv_heads, head_dim]; RoPE applied already.
+        A batch may offer `attend_rotated` besides (see `PackedBatch`), which applies RoPE on the way.
         """
 
 

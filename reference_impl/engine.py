@@ -116,6 +116,7 @@ class Engine:
         """An engine with a cache of its own, in the model's dtype and on its device."""
         from reference_impl.offload import Offloader
         from reference_impl.paged import PagedCache
+        from reference_impl.recorded import RecordedPasses
 
         config = config or EngineConfig()
         cache = config.build_cache(model.config, model.embed.dtype, model.embed.device)
@@ -124,7 +125,7 @@ class Engine:
             swap = Offloader(cache, config.host_blocks)
         shape = model.config
         return cls(
-            model,
+            RecordedPasses(model) if config.recorded else model,
             cache,
             config,
             max_context=shape.max_context,

@@ -32,6 +32,7 @@ class EngineConfig:
     n_blocks: int = 1024  # of the paged cache
     prefix_sharing: bool = True
     host_blocks: int = 0  # room in host memory for `preemption="swap"`, in blocks
+    recorded: bool = True  # short passes are recorded once and replayed (`recorded`), where the kernels allow it
     keep_logits: bool = False  # outputs carry the logits of their tokens (lessons, tests)
     debug: bool = False  # freed blocks are filled with NaN, swapped ones are compared by checksum
     seed: int = 0  # for requests that bring no seed of their own

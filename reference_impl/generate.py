@@ -19,6 +19,8 @@ import torch.distributed as dist
 from reference_impl import cli, parallel, ranks
 from reference_impl.cache import ContiguousCache
 from reference_impl.model import Llama
+from reference_impl.quantization import options as quantized
+from reference_impl.recorded import RecordedPasses
 from reference_impl.sampling import SamplingParams, next_token
 from reference_impl.tokenizer import Tokenizer
 from reference_impl.weights import DEFAULT_MODEL, load
@@ -56,11 +58,12 @@ def _generate(
         model.config, 1, len(prompt) + max_tokens, dtype=model.embed.dtype, device=model.embed.device
     )
     cache.add("only")
+    step = RecordedPasses(model)
     numbers = params.generator()
     new: Sequence[int] = prompt
     for _ in range(max_tokens):
         batch = cache.extend([("only", new)])
-        logits = model(batch, batch.last_rows)
+        logits = step(batch, batch.last_rows)
         cache.commit(batch)
         token = next_token(logits[0], params, numbers)
         if token in eos_ids:
@@ -81,7 +84,9 @@ def main(arguments: list[str]) -> None:
     """`python -m reference_impl generate`"""
     parser = cli.parser("generate", "Continues or answers a prompt with a real model, as a stream of text.")
     parser.add_argument("--prompt", required=True, help="the text to answer or to continue")
-    parser.add_argument("--model", default=DEFAULT_MODEL, help=f"{DEFAULT_MODEL} (default), a GGUF file or a folder")
+    parser.add_argument(
+        "--model", default=DEFAULT_MODEL, help=f"{DEFAULT_MODEL} (default), course-target, a GGUF file or a folder"
+    )
     parser.add_argument("--max-tokens", type=cli.whole_number, default=128, help="the most tokens to make (128)")
     parser.add_argument("--temperature", type=float, default=0.0, help="0 (default) takes the likeliest token")
     parser.add_argument("--top-k", type=int, default=0, help="choose among the k likeliest tokens; 0 (default): all")
@@ -93,8 +98,11 @@ def main(arguments: list[str]) -> None:
         "--chat", action="store_true", help="answer the prompt (default for a model with a chat template)"
     )
     kind.add_argument("--raw", action="store_true", help="continue the prompt as it stands")
-    parser.add_argument("--draft", metavar="ngram|MODEL", help="drafts tokens by look-up or with a smaller model")
+    parser.add_argument(
+        "--draft", metavar="ngram|MODEL", help="drafts tokens by look-up, or with a smaller model: course-draft"
+    )
     parser.add_argument("--draft-tokens", type=cli.whole_number, default=4, help="drafted tokens a round (4)")
+    quantized.add(parser)
     parser.add_argument("--ranks", type=cli.whole_number, help="split the model over so many processes or GPUs")
     options = parser.parse_args(arguments)
 
@@ -102,6 +110,8 @@ def main(arguments: list[str]) -> None:
     device = usable_device(options.device)
     if options.draft is not None and (options.ranks is not None or dist.is_torchelastic_launched()):
         raise ValueError("--draft works in one process only, not with --ranks")
+    if options.weight_bits is not None and (options.ranks is not None or dist.is_torchelastic_launched()):
+        raise ValueError("--weight-bits works in one process only, not with --ranks")
     if options.ranks is None and not dist.is_torchelastic_launched():
         _answer(device, options, params)
     else:
@@ -116,6 +126,7 @@ def _answer(device: torch.device, options: argparse.Namespace, params: SamplingP
         params = replace(params, seed=ranks.same_seed(params.seed))
     else:
         model, tokenizer = load(options.model, dtype, device)
+        quantized.apply(model, options)
     if options.chat or (tokenizer.chat_template is not None and not options.raw):
         prompt = tokenizer.apply_chat_template([{"role": "user", "content": options.prompt}])
     else:

@@ -12,7 +12,7 @@ et al. 2023; the whole, Touvron et al. 2023. Tensor names in `views` are those o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from reference_impl.cache import ForwardBatch
 
 
+AtOnce = Callable[[Tensor, Tensor | None, Tensor, float, bool], tuple[Tensor, Tensor]]
+
+
 class Linear(nn.Module):
     """x [n, in] -> [n, out]. A module of its own so that a quantized one can take its place."""
 
@@ -36,6 +39,27 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return kernels.linear(x, self.weight, self.bias)
+
+    def after_norm(
+        self, x: Tensor, delta: Tensor | None, norm: Tensor, eps: float, gated: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """As the function `after_norm`, in one call."""
+        return kernels.norm_linear(x, delta, norm, eps, self.weight, self.bias, gated=gated)
+
+
+def after_norm(
+    module: nn.Module, x: Tensor, delta: Tensor | None, norm: Tensor, eps: float, gated: bool = False
+) -> tuple[Tensor, Tensor]:
+    """(x + delta, module(rms_norm(x + delta))); `gated`: silu of the first half of the outputs times the second.
+
+    At once if the module can, unless somebody wants to see what goes into it.
+    """
+    at_once: AtOnce | None = getattr(module, "after_norm", None)
+    if at_once is not None and not module._forward_hooks and not module._forward_pre_hooks:
+        return at_once(x, delta, norm, eps, gated)
+    sums, rows = kernels.add_rms_norm(x, delta, norm, eps)
+    out = module(rows)
+    return sums, kernels.silu_mul(out) if gated else out
 
 
 class Layer(nn.Module):
@@ -55,27 +79,35 @@ class Layer(nn.Module):
         self.q_norm = _parameter(config.head_dim, dtype=dtype, device=device) if config.qk_norm else None
         self.k_norm = _parameter(config.head_dim, dtype=dtype, device=device) if config.qk_norm else None
 
-    def forward(self, x: Tensor, batch: ForwardBatch, layer: int, cos: Tensor, sin: Tensor) -> Tensor:
-        """x [n, d_model] -> [n, d_model]; cos and sin [n, 1, head_dim] of each row's position."""
-        x = x + self.attention(kernels.rms_norm(x, self.attn_norm, self.config.norm_eps), batch, layer, cos, sin)
-        return x + self.feed_forward(kernels.rms_norm(x, self.mlp_norm, self.config.norm_eps))
+    def forward(
+        self, x: Tensor, delta: Tensor | None, batch: ForwardBatch, layer: int, cos: Tensor, sin: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The residual stream and what is to be added to it, both [n, d_model], after this layer.
 
-    def attention(self, x: Tensor, batch: ForwardBatch, layer: int, cos: Tensor, sin: Tensor) -> Tensor:
+        x, and the delta that the layer before left to be added (None before the first); cos and sin [n, 1, head_dim]
+        of each row's position. Handing the sum on undone lets the next kernel do it on its way.
+        """
         c = self.config
-        heads = self.wqkv(x).view(x.shape[0], -1, c.head_dim)  # [n, n_heads + 2 n_kv_heads, head_dim]
-        n_qk = c.n_heads + c.n_kv_heads
-        qk, v = heads[:, :n_qk], heads[:, n_qk:]
-        if self.q_norm is not None and self.k_norm is not None:
-            q, k = qk[:, : c.n_heads], qk[:, c.n_heads :]
-            qk = torch.cat(
-                (kernels.rms_norm(q, self.q_norm, c.norm_eps), kernels.rms_norm(k, self.k_norm, c.norm_eps)), dim=1
-            )
-        qk = kernels.rotate(qk, cos, sin)
-        out = batch.attend(layer, qk[:, : c.n_heads], qk[:, c.n_heads :], v)
-        return self.wo(out.reshape(x.shape[0], -1))
+        x, qkv = after_norm(self.wqkv, x, delta, self.attn_norm, c.norm_eps)
+        heads = qkv.view(x.shape[0], -1, c.head_dim)  # [n, n_heads + 2 n_kv_heads, head_dim]
+        mixed = self.attention(heads, batch, layer, cos, sin)
+        x, gated = after_norm(
+            self.w_gate_up, x, self.wo(mixed.reshape(x.shape[0], -1)), self.mlp_norm, c.norm_eps, gated=True
+        )
+        return x, self.w_down(gated)
 
-    def feed_forward(self, x: Tensor) -> Tensor:
-        return self.w_down(kernels.silu_mul(self.w_gate_up(x)))
+    def attention(self, heads: Tensor, batch: ForwardBatch, layer: int, cos: Tensor, sin: Tensor) -> Tensor:
+        """Queries, keys and values of each token, one behind the other -> [n, n_heads, head_dim]."""
+        c = self.config
+        n_qk = c.n_heads + c.n_kv_heads
+        if self.q_norm is not None and self.k_norm is not None:
+            q, k, v = heads.split((c.n_heads, c.n_kv_heads, c.n_kv_heads), dim=1)
+            q, k = kernels.rms_norm(q, self.q_norm, c.norm_eps), kernels.rms_norm(k, self.k_norm, c.norm_eps)
+            heads = torch.cat((q, k, v), dim=1)
+        if hasattr(batch, "attend_rotated"):  # the cache can turn and store them in one call
+            return batch.attend_rotated(layer, heads, c.n_heads, cos, sin)
+        qk = kernels.rotate(heads[:, :n_qk], cos, sin)
+        return batch.attend(layer, qk[:, : c.n_heads], qk[:, c.n_heads :], heads[:, n_qk:])
 
 
 class Llama(nn.Module):
@@ -110,19 +142,20 @@ class Llama(nn.Module):
         bfloat16 only stores the weights: rows and logits are float32, which such processors compute faster.
         """
         x = self.look_up(batch.tokens)
-        if x.is_cpu and x.dtype is torch.bfloat16:
-            x = x.to(torch.float32)
-        cos = self.cos[batch.positions].unsqueeze(1).to(x.dtype)  # one row per token, the same for all its heads
-        sin = self.sin[batch.positions].unsqueeze(1).to(x.dtype)
+        cos, sin = (kernels.look_up(table, batch.positions).unsqueeze(1) for table in (self.cos, self.sin))
+        if cos.dtype is not x.dtype:
+            cos, sin = cos.to(x.dtype), sin.to(x.dtype)
+        delta = None
         for i, layer in enumerate(self.layers):
-            x = layer(x, batch, i, cos, sin)
+            x, delta = layer(x, delta, batch, i, cos, sin)
         if rows is not None:
-            x = x[rows]
-        return self.head(kernels.rms_norm(x, self.norm, self.config.norm_eps))
+            x = kernels.look_up(x, rows)
+            delta = None if delta is None else kernels.look_up(delta, rows)
+        return after_norm(self.head, x, delta, self.norm, self.config.norm_eps)[1]
 
     def look_up(self, tokens: Tensor) -> Tensor:
         """Embeddings [n, d_model] of token ids [n]."""
-        return F.embedding(tokens, self.embed)
+        return kernels.look_up(self.embed, tokens)
 
     def views(self) -> dict[str, Tensor]:
         """Every weight under its Hugging Face name; fused matrices appear as views of their parts.

@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from reference_impl import cli, extras
+from reference_impl.quantization import options as quantized
 
 if TYPE_CHECKING:
     from reference_impl.engine import Engine
@@ -25,6 +26,7 @@ def _parser() -> cli.Parser:
     parser.add_argument(
         "--model", default="smollm2-135m", help="smollm2-135m (default), course-target, a GGUF file or a folder"
     )
+    quantized.add(parser)
     parser.add_argument(
         "--draft", metavar="ngram|MODEL", help="drafts tokens by look-up, or with a smaller model: course-draft"
     )
@@ -100,6 +102,7 @@ def _engine(options: argparse.Namespace) -> tuple[Engine, Tokenizer, str]:
     device = usable_device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     _say(f"loading {options.model} ...")
     model, tokenizer = load(options.model, torch.float32 if device.type == "cpu" else torch.bfloat16, device)
+    quantized.apply(model, options)
     speculator = None
     if options.draft is not None:
         from reference_impl.speculative import answer

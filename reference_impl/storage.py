@@ -75,6 +75,13 @@ class PackedBatch:
             q, k_cache, v_cache, self.block_tables, self.query_lens, self.context_lens, self.storage.scale
         )
 
+    def attend_rotated(self, layer: int, heads: Tensor, n_heads: int, cos: Tensor, sin: Tensor) -> Tensor:
+        """As `attend`, for queries, keys and values [n_tokens, heads, head_dim] side by side and not yet rotated."""
+        return kernels.rotated_attention(
+            *(heads, n_heads, cos, sin, *self.storage.layers[layer], self.slots),
+            *(self.block_tables, self.query_lens, self.context_lens, self.storage.scale),
+        )
+
 
 def pack(
     storage: KVStorage, tokens: Sequence[Sequence[int]], starts: Sequence[int], tables: Sequence[Sequence[int]]

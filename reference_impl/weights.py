@@ -61,6 +61,11 @@ def load_model(
     expected: ModelConfig | None = None,
 ) -> Llama:
     """The weights of a GGUF file or folder in a new model. `expected`: the shape that it must have."""
+    if path.is_dir():
+        from reference_impl.quantization import checkpoint
+
+        if checkpoint.is_quantized(path):
+            return checkpoint.load(path, dtype, device)
     config, tensors = read(path)
     if expected is not None:
         check_shape(config, expected, path)
@@ -187,7 +192,7 @@ def save(
 
     If two processes write the same folder, the first to finish wins. `types` records the formats of the origin.
     """
-    with _new_folder(folder) as unfinished:
+    with new_folder(folder) as unfinished:
         metadata = {"format": "pt"} | ({} if types is None else {"stored_types": json.dumps(types)})
         state = {name: value.contiguous() for name, value in tensors}
         save_file(state, unfinished / "model.safetensors", metadata)
@@ -198,7 +203,8 @@ def save(
 
 
 @contextmanager
-def _new_folder(target: Path) -> Iterator[Path]:
+def new_folder(target: Path) -> Iterator[Path]:
+    """A folder to fill, which becomes `target` at the end, whole or not at all; the first of several wins."""
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:

@@ -22,6 +22,7 @@ from reference_impl.kernels import reference
 from reference_impl.model import Llama
 from reference_impl.paged import PagedCache
 from reference_impl.probe import probe
+from reference_impl.recorded import RecordedPasses
 
 CONTEXT = 128  # tokens that are in the cache already
 VERIFY = 4  # tokens of a verification step: three drafted ones and the last accepted
@@ -30,10 +31,13 @@ SIZES = (1, 2, VERIFY, 8, 16, 32, 64, 128, 256)
 
 
 class Pass:
-    """A pass over n new tokens of one sequence with CONTEXT tokens behind it, taken back afterwards."""
+    """A pass over n new tokens of one sequence with CONTEXT tokens behind it, taken back afterwards.
 
-    def __init__(self, model: Llama, tokens: list[int], most: int) -> None:
-        self.model, self.tokens = model, tokens
+    `recorded`: as an engine runs it, short passes replayed.
+    """
+
+    def __init__(self, model: Llama, tokens: list[int], most: int, recorded: bool = False) -> None:
+        self.model, self.tokens = RecordedPasses(model) if recorded else model, tokens
         self.cache = PagedCache(model.config, -(-(CONTEXT + most) // 16), dtype=model.embed.dtype, prefix_sharing=False)
         self.cache.add("only")
         self.cache.commit(self.cache.extend([("only", tokens[:1] * CONTEXT)]))  # zeros in the cache cost the same
@@ -49,16 +53,31 @@ class Pass:
 @contextmanager
 def plain_linear() -> Iterator[None]:
     """Inside, every matrix product is PyTorch's own `F.linear`."""
-    ours = kernels.linear
+    ours, fused = kernels.linear, kernels.norm_linear
 
     def plain(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, backend: str | None = None) -> Tensor:
         return reference.linear(x, weight, bias)
 
-    kernels.linear = plain
+    def in_parts(
+        x: Tensor,
+        delta: Tensor | None,
+        norm: Tensor,
+        eps: float,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        *,
+        gated: bool = False,
+        backend: str | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        sums, rows = kernels.add_rms_norm(x, delta, norm, eps)
+        out = plain(rows, weight, bias)
+        return sums, kernels.silu_mul(out) if gated else out
+
+    kernels.linear, kernels.norm_linear = plain, in_parts
     try:
         yield
     finally:
-        kernels.linear = ours
+        kernels.linear, kernels.norm_linear = ours, fused
 
 
 def run(bench: Bench) -> Section:
@@ -73,10 +92,11 @@ def run(bench: Bench) -> Section:
     )
     bench.say("passes")
     tokens = bench.prompts(1, max(sizes))[0]
-    passes = {dtype: Pass(bench.model(dtype), tokens, max(sizes)) for dtype in DTYPES}
+    passes = {dtype: Pass(bench.model(dtype), tokens, max(sizes), recorded=True) for dtype in DTYPES}
+    unfused = Pass(bench.model("fp32"), tokens, max(sizes))
     samples = bench.compare(
         {f"{dtype} {n}": timed(work(passes[dtype], n), bench.clock) for n in sizes for dtype in DTYPES}
-        | {f"plain {n}": timed(work(passes["fp32"], n, plain=True), bench.clock) for n in sizes}
+        | {f"plain {n}": timed(work(unfused, n, plain=True), bench.clock) for n in sizes}
     )
     bound = _bound(bench)
     for n in sizes:

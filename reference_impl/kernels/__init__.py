@@ -8,17 +8,29 @@ the same whatever is installed. `LLM_COURSE_KERNELS=torch` in the environment tu
 
 from __future__ import annotations
 
-import os
-from functools import cache
-from importlib import import_module
-from types import ModuleType
-
-import torch
 from torch import Tensor
 
 from reference_impl.kernels import reference
+from reference_impl.kernels.backends import pick, refuse_if_asked
+from reference_impl.kernels.packed import PackedWeight, pack
+from reference_impl.kernels.quantized import quantized_linear, quantized_norm_linear
 
-__all__ = ["linear", "paged_attention", "rms_norm", "rotate", "silu_mul", "store_kv"]
+__all__ = [
+    "PackedWeight",
+    "add_rms_norm",
+    "linear",
+    "look_up",
+    "norm_linear",
+    "pack",
+    "paged_attention",
+    "quantized_linear",
+    "quantized_norm_linear",
+    "rms_norm",
+    "rotate",
+    "rotated_attention",
+    "silu_mul",
+    "store_kv",
+]
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, backend: str | None = None) -> Tensor:
@@ -30,10 +42,10 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, backend: st
         raise ValueError(f"linear: x {list(x.shape)} does not fit weight {list(weight.shape)}: [n, in] and [out, in]")
     if bias is not None and bias.shape != weight.shape[:1]:
         raise ValueError(f"linear: bias {list(bias.shape)} does not fit weight {list(weight.shape)}")
-    implementation = _pick(x, weight, backend)
+    implementation = pick(x, weight, backend)
     if implementation is not reference and implementation.takes_linear(x, weight):
         return implementation.linear(x, weight, bias)
-    return _refuse_if_asked(backend, "linear", x, weight).linear(x, weight, bias)
+    return refuse_if_asked(backend, "linear", x, weight).linear(x, weight, bias)
 
 
 def paged_attention(
@@ -67,11 +79,11 @@ def paged_attention(
             f"paged_attention: {list(block_tables.shape)} block tables, {len(query_lens)} query lengths and "
             f"{len(context_lens)} context lengths are not of the same sequences"
         )
-    implementation = _pick(q, k_cache, backend)
+    implementation = pick(q, k_cache, backend)
     arguments = (q, k_cache, v_cache, block_tables, query_lens, context_lens, scale)
     if implementation is not reference and implementation.takes_attention(*arguments):
         return implementation.paged_attention(*arguments)
-    return _refuse_if_asked(backend, "paged_attention", q, k_cache).paged_attention(*arguments)
+    return refuse_if_asked(backend, "paged_attention", q, k_cache).paged_attention(*arguments)
 
 
 def store_kv(
@@ -87,21 +99,21 @@ def store_kv(
             f"store_kv: k {list(k.shape)}, v {list(v.shape)}, {len(slots)} slots and the cache {list(k_cache.shape)} "
             "do not fit: twice [tokens, kv_heads, head_dim], tokens, [blocks, kv_heads, block_size, head_dim]"
         )
-    implementation = _pick(k, k_cache, backend)
+    implementation = pick(k, k_cache, backend)
     if implementation is not reference and implementation.takes_store(k, k_cache, v_cache, slots):
         implementation.store_kv(k, v, k_cache, v_cache, slots)
     else:
-        _refuse_if_asked(backend, "store_kv", k, k_cache).store_kv(k, v, k_cache, v_cache, slots)
+        refuse_if_asked(backend, "store_kv", k, k_cache).store_kv(k, v, k_cache, v_cache, slots)
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float, *, backend: str | None = None) -> Tensor:
     """x [..., width] divided by its root mean square, times weight [width] -> like x."""
     if weight.shape != x.shape[-1:]:
         raise ValueError(f"rms_norm: weight {list(weight.shape)} does not fit x {list(x.shape)}")
-    implementation = _pick(x, weight, backend)
+    implementation = pick(x, weight, backend)
     if implementation is not reference and implementation.takes_rows(x, weight):
         return implementation.rms_norm(x, weight, eps)
-    return _refuse_if_asked(backend, "rms_norm", x, weight).rms_norm(x, weight, eps)
+    return refuse_if_asked(backend, "rms_norm", x, weight).rms_norm(x, weight, eps)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor, *, backend: str | None = None) -> Tensor:
@@ -111,59 +123,105 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor, *, backend: str | None = None) -
     """
     if x.dim() != 3 or cos.shape != sin.shape or cos.shape != (x.shape[0], 1, x.shape[2]):
         raise ValueError(f"rotate: cos {list(cos.shape)} and sin {list(sin.shape)} do not fit x {list(x.shape)}")
-    implementation = _pick(x, cos, backend)
+    implementation = pick(x, cos, backend)
     if implementation is not reference and implementation.takes_rotation(x, cos, sin):
         return implementation.rotate(x, cos, sin)
-    return _refuse_if_asked(backend, "rotate", x, cos).rotate(x, cos, sin)
+    return refuse_if_asked(backend, "rotate", x, cos).rotate(x, cos, sin)
 
 
 def silu_mul(x: Tensor, *, backend: str | None = None) -> Tensor:
     """x [n, 2 width], gate and up side by side -> silu(gate) * up [n, width]."""
     if x.dim() != 2 or x.shape[1] % 2:
         raise ValueError(f"silu_mul: x {list(x.shape)} does not hold a gate and as much again")
-    implementation = _pick(x, x, backend)
+    implementation = pick(x, x, backend)
     if implementation is not reference and implementation.takes_rows(x):
         return implementation.silu_mul(x)
-    return _refuse_if_asked(backend, "silu_mul", x, x).silu_mul(x)
+    return refuse_if_asked(backend, "silu_mul", x, x).silu_mul(x)
 
 
-def _pick(x: Tensor, weight: Tensor, backend: str | None) -> ModuleType:
-    """The implementation for these tensors' device; the twin where a gradient is wanted, or fast ones are off."""
-    if backend is not None:
-        return _load(backend, True)
-    if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):
-        return reference
-    return _default_for(x.device.type)
+def add_rms_norm(
+    x: Tensor, delta: Tensor | None, weight: Tensor, eps: float, *, backend: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """(x + delta, its rms_norm), both [n, width] like x; without delta x is the sum itself."""
+    if delta is None:
+        return x, rms_norm(x, weight, eps, backend=backend)
+    if x.shape != delta.shape or weight.shape != x.shape[-1:]:
+        raise ValueError(f"add_rms_norm: x {list(x.shape)}, delta {list(delta.shape)}, weight {list(weight.shape)}")
+    implementation = pick(x, weight, backend)
+    if (
+        implementation is not reference
+        and hasattr(implementation, "add_rms_norm")
+        and implementation.takes_rows(x, delta, weight)
+    ):
+        return implementation.add_rms_norm(x, delta, weight, eps)
+    sums = x + delta
+    return sums, rms_norm(sums, weight, eps, backend=backend)
 
 
-@cache
-def _default_for(device_type: str) -> ModuleType:
-    wanted = os.environ.get("LLM_COURSE_KERNELS", "auto")
-    if wanted not in ("auto", "torch"):
-        raise ValueError(f"LLM_COURSE_KERNELS is {wanted!r}; it can be 'auto' or 'torch'")
-    names = {"cpu": "cpu", "cuda": "triton"}
-    return _load(names[device_type], False) if wanted == "auto" and device_type in names else reference
+def norm_linear(
+    x: Tensor,
+    delta: Tensor | None,
+    norm: Tensor,
+    eps: float,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    gated: bool = False,
+    backend: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """What a matrix of the decoder does to the residual stream x [n, in]: adds delta, normalises, multiplies.
+
+    Returns (x + delta [n, in], linear(rms_norm(x + delta), weight, bias) [n, out]); `gated` takes silu of the first
+    half of the outputs times the second half: [n, out / 2]. One call where a backend can, else its parts.
+    """
+    implementation = pick(x, weight, backend)
+    if hasattr(implementation, "takes_norm_linear") and implementation.takes_norm_linear(x, delta, norm, weight):
+        return implementation.norm_linear(x, delta, norm, eps, weight, bias, gated)
+    sums, rows = add_rms_norm(x, delta, norm, eps, backend=backend)
+    out = linear(rows, weight, bias, backend=None if backend == "triton" else backend)  # a GPU's are cuBLAS's
+    return sums, silu_mul(out, backend=backend) if gated else out
 
 
-@cache
-def _load(backend: str, required: bool) -> ModuleType:
-    """The module of a backend; where it is not installed, the twin, unless it is `required`."""
-    if backend == "torch":
-        return reference
-    if backend not in ("cpu", "triton"):
-        raise ValueError(f"unknown kernel backend {backend!r}; known: 'torch', 'cpu', 'triton'")
-    try:
-        return import_module(f"reference_impl.kernels.{backend}")
-    except ImportError as error:
-        if required:
-            raise ValueError(f"kernel backend {backend!r} is not installed: {error}") from error
-        return reference
+def rotated_attention(
+    heads: Tensor,
+    n_heads: int,
+    cos: Tensor,
+    sin: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    slots: Tensor,
+    block_tables: Tensor,
+    query_lens: Tensor,
+    context_lens: Tensor,
+    scale: float,
+    *,
+    backend: str | None = None,
+) -> Tensor:
+    """RoPE on queries and keys, keys and values into the cache, attention: `rotate`, `store_kv`, `paged_attention`.
+
+    heads [n_tokens, n_heads + 2 n_kv_heads, head_dim]: queries, keys, values -> [n_tokens, n_heads, head_dim]. The
+    other arguments are theirs. One call where a backend can, else its parts.
+    """
+    n_qk = n_heads + k_cache.shape[1]
+    if heads.dim() != 3 or heads.shape[1] != n_qk + k_cache.shape[1] or n_heads % k_cache.shape[1]:
+        raise ValueError(f"rotated_attention: heads {list(heads.shape)} do not fit {n_heads} and {list(k_cache.shape)}")
+    implementation = pick(heads, k_cache, backend)
+    indices = (block_tables, query_lens, context_lens)
+    if hasattr(implementation, "takes_rotated_attention") and implementation.takes_rotated_attention(
+        heads, cos, sin, k_cache, v_cache, slots, *indices
+    ):
+        return implementation.rotated_attention(heads, n_heads, cos, sin, k_cache, v_cache, slots, *indices, scale)
+    turned = rotate(heads[:, :n_qk], cos, sin, backend=backend)
+    store_kv(turned[:, n_heads:], heads[:, n_qk:], k_cache, v_cache, slots, backend=backend)
+    return paged_attention(turned[:, :n_heads], k_cache, v_cache, *indices, scale, backend=backend)
 
 
-def _refuse_if_asked(backend: str | None, name: str, x: Tensor, weight: Tensor) -> ModuleType:
-    if backend not in (None, "torch"):
-        raise ValueError(
-            f"{name}: kernel backend {backend!r} does not take {list(x.shape)} {x.dtype} on {x.device} with "
-            f"{list(weight.shape)} {weight.dtype} on {weight.device}"
-        )
-    return reference
+def look_up(table: Tensor, index: Tensor, *, backend: str | None = None) -> Tensor:
+    """Rows [n, width] of table [rows, width] at index int64 [n]; on a CPU bfloat16 comes as float32.
+
+    Such processors compute faster in float32, so there bfloat16 only stores.
+    """
+    implementation = pick(table, table, backend)
+    if hasattr(implementation, "takes_look_up") and implementation.takes_look_up(table, index):
+        return implementation.look_up(table, index)
+    return reference.look_up(table, index)

@@ -6,18 +6,20 @@ few microseconds beside the kernel, which matters where a decode step makes two 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from reference_impl.kernels import cpu_attention, cpu_linear, cpu_rows
+from reference_impl.kernels import cpu_attention, cpu_linear, cpu_quantized, cpu_rows
 from reference_impl.kernels.cpu_attention import OUT_OF_RANGE
+from reference_impl.kernels.packed import PackedWeight
 from reference_impl.kernels.threads import Kernel, compiled
 
+FUSES_NORM = True  # products with a norm before them are one call
 MAX_ROWS = 64  # above this many rows of x, torch's packed matrix product is faster (measured: level at 64)
+ROWS_ALONE = 16  # fewer rows are done before another thread wakes up
 LONG_CHUNK = 64  # new tokens of a sequence ...
 LONG_CONTEXT = 512  # ... and its context, from which torch's attention on gathered blocks is faster (up to 2.6 times)
 
@@ -74,13 +76,103 @@ def takes_rows(x: Tensor, *weights: Tensor) -> bool:
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """As `reference.linear`, for float32 or bfloat16; sums in float32."""
-    (n, n_in), n_out = x.shape, weight.shape[0]
-    rows = _float32(x).contiguous()
-    out = torch.empty(n, n_out, dtype=torch.float32)
-    _kernel("linear", weight.dtype).run(rows.data_ptr(), weight.data_ptr(), out.data_ptr(), n, n_in, n_out)
-    if bias is not None:
-        out += bias
+    if bias is not None and (bias.dtype not in _SUFFIX or not bias.is_contiguous()):
+        bias = _float32(bias).contiguous()
+    out = _multiply(_float32(x).contiguous(), weight, bias=bias)
     return out if x.dtype is torch.float32 else out.to(x.dtype)
+
+
+def takes_quantized(x: Tensor, delta: Tensor | None, norm: Tensor | None, weight: PackedWeight) -> bool:
+    """Few rows in single precision (or half, where nothing comes before the product)."""
+    if norm is not None and not (norm.dtype in _SUFFIX and _on_cpu(norm) and takes_rows(x)):
+        return False
+    fits = delta is None or takes_rows(delta)
+    return fits and x.dtype in _SUFFIX and x.shape[0] > 0 and _on_cpu(x, *weight.tensors)
+
+
+def quantized_linear(
+    x: Tensor,
+    weight: PackedWeight,
+    bias: Tensor | None = None,
+    delta: Tensor | None = None,
+    norm: Tensor | None = None,
+    eps: float = 0.0,
+    gated: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """(x + delta, as `reference.quantized_linear`), with x rounded to 16 bits (see `cpu_quantized`)."""
+    if len(x) > MAX_ROWS:  # so that x stays in the cache
+        deltas = [None] * len(x) if delta is None else delta.split(MAX_ROWS)
+        rest = (bias, norm, eps, gated)
+        parts = [_quantized(rows, weight, d, *rest) for rows, d in zip(x.split(MAX_ROWS), deltas, strict=False)]
+        return torch.cat([sums for sums, _ in parts]), torch.cat([out for _, out in parts])
+    return _quantized(x, weight, delta, bias, norm, eps, gated)
+
+
+def _quantized(
+    x: Tensor,
+    weight: PackedWeight,
+    delta: Tensor | None,
+    bias: Tensor | None,
+    norm: Tensor | None,
+    eps: float,
+    gated: bool,
+) -> tuple[Tensor, Tensor]:
+    rows = _float32(x).contiguous()
+    (n, n_in), n_out = x.shape, weight.shape[0] // (2 if gated else 1)
+    out = torch.empty(n, n_out, dtype=torch.float32)
+    sums = x if delta is None else torch.empty_like(x)
+    _kernel("quantized_int8" if weight.bits == 8 else "quantized_int4", torch.float32).run(
+        *(rows, weight.codes, out, n, n_in, n_out, delta, norm, _is_bf16(norm), _bits(eps)),
+        *(None if delta is None else sums, bias, gated, _share(n_out), _is_bf16(bias)),
+        *(weight.scales, weight.shifts, weight.group_size, weight.width, weight.stored, weight.scales.shape[1]),
+    )
+    return sums, out if x.dtype is torch.float32 else out.to(x.dtype)
+
+
+def takes_norm_linear(x: Tensor, delta: Tensor | None, norm: Tensor, weight: Tensor) -> bool:
+    """Few rows in float32; a bfloat16 model computes in it too."""
+    rows = (x,) if delta is None else (x, delta)
+    return takes_linear(x, weight) and norm.dtype in _SUFFIX and _on_cpu(norm) and all(takes_rows(r) for r in rows)
+
+
+def norm_linear(
+    x: Tensor, delta: Tensor | None, norm: Tensor, eps: float, weight: Tensor, bias: Tensor | None, gated: bool
+) -> tuple[Tensor, Tensor]:
+    """As `reference.norm_linear`, in one call."""
+    sums = x if delta is None else torch.empty_like(x)
+    return sums, _multiply(x, weight, bias, delta, norm, eps, sums, gated)
+
+
+def _multiply(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    delta: Tensor | None = None,
+    norm: Tensor | None = None,
+    eps: float = 0.0,
+    sums: Tensor | None = None,
+    gated: bool = False,
+) -> Tensor:
+    (n, n_in), n_out = x.shape, weight.shape[0] // (2 if gated else 1)
+    out = torch.empty(n, n_out, dtype=torch.float32)
+    kind = "linear_bf16_pair" if weight.dtype is torch.bfloat16 and n_in % 2 == 0 else "linear"
+    _kernel(kind, weight.dtype).run(
+        *(x, weight, out, n, n_in, n_out, delta, norm, _is_bf16(norm), _bits(eps)),
+        *(None if delta is None else sums, bias, gated, _share(n_out), _is_bf16(bias)),
+    )
+    return out
+
+
+def _is_bf16(tensor: Tensor | None) -> bool:
+    return tensor is not None and tensor.dtype is torch.bfloat16
+
+
+def _share(n_out: int) -> int:
+    """Weight rows that a thread takes at a time: two runs each, so that none waits long for the last.
+
+    The longer a run, the faster it is read: with 256 rows instead of 64 int8 took 0.8 of the time.
+    """
+    return max(16, min(512, -(-n_out // (2 * torch.get_num_threads()))))
 
 
 def paged_attention(
@@ -150,14 +242,63 @@ def _from_blocks(
     queries = _with_packed_heads(_float32(q))
     out = torch.empty(n_tokens, n_heads, head_dim, dtype=torch.float32)
     status = _kernel("attention", k_cache.dtype).run(
-        *(queries.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), out.data_ptr()),
-        *(block_tables.data_ptr(), query_lens.data_ptr(), context_lens.data_ptr()),
+        *(queries, k_cache, v_cache, out, block_tables, query_lens, context_lens),
         *(n_tokens, n_heads, n_kv_heads, head_dim, n_blocks, block_size, len(query_lens)),
-        *(block_tables.shape[1], queries.stride(0), _bits(scale), 0),
+        *(block_tables.shape[1], queries.stride(0), _bits(scale)),
     )
     if status == OUT_OF_RANGE:
         raise _out_of_range(k_cache, block_tables, query_lens, context_lens, n_tokens)
     return out if q.dtype is torch.float32 else out.to(q.dtype)
+
+
+def takes_rotated_attention(
+    heads: Tensor,
+    cos: Tensor,
+    sin: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    slots: Tensor,
+    block_tables: Tensor,
+    query_lens: Tensor,
+    context_lens: Tensor,
+) -> bool:
+    """Decode and verification steps: a task is a sequence, and there should be enough of them for the threads."""
+    few = len(heads) <= 8 * len(query_lens)
+    return (
+        few
+        and takes_rotation(heads, cos, sin)
+        and takes_store(heads, k_cache, v_cache, slots)
+        and takes_attention(heads, k_cache, v_cache, block_tables, query_lens, context_lens, 1.0)
+    )
+
+
+def rotated_attention(
+    heads: Tensor,
+    n_heads: int,
+    cos: Tensor,
+    sin: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    slots: Tensor,
+    block_tables: Tensor,
+    query_lens: Tensor,
+    context_lens: Tensor,
+    scale: float,
+) -> Tensor:
+    """As `reference.rotated_attention`, in one call. IndexError for a slot or block that is not in the cache."""
+    heads = _with_packed_heads(heads)
+    n_tokens, _, head_dim = heads.shape
+    n_blocks, n_kv_heads, block_size, _ = k_cache.shape
+    out = torch.empty(n_tokens, n_heads, head_dim, dtype=torch.float32)
+    status = _kernel("rotated_attention", k_cache.dtype).run(
+        *(heads, k_cache, v_cache, out, block_tables, query_lens, context_lens, cos, sin, slots),
+        *(n_tokens, n_heads, n_kv_heads, head_dim, n_blocks, block_size, len(query_lens)),
+        *(block_tables.shape[1], heads.stride(0), _bits(scale)),
+    )
+    if status == OUT_OF_RANGE:
+        _require_slots(slots, k_cache)
+        raise _out_of_range(k_cache, block_tables, query_lens, context_lens, n_tokens)
+    return out
 
 
 def store_kv(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor) -> None:
@@ -165,12 +306,18 @@ def store_kv(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tens
     n_tokens, n_kv_heads, head_dim = k.shape
     n_blocks, _, block_size, _ = k_cache.shape
     k, v = _with_packed_heads(_float32(k)), _with_packed_heads(_float32(v))
-    kernel = _kernel("store", k_cache.dtype)
-    status = (kernel.run_alone if n_tokens < 64 else kernel.run)(
-        *(k.data_ptr(), v.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), slots.data_ptr()),
-        *(n_tokens, n_kv_heads, head_dim, n_blocks, block_size, k.stride(0), v.stride(0), 0),
+    status = _kernel("store", k_cache.dtype).run(
+        *(k, v, k_cache, v_cache, slots, n_tokens, n_kv_heads, head_dim, n_blocks, block_size),
+        *(k.stride(0), v.stride(0)),
+        alone=n_tokens < 64,
     )
     if status == OUT_OF_RANGE:
+        _require_slots(slots, k_cache)
+
+
+def _require_slots(slots: Tensor, k_cache: Tensor) -> None:
+    n_blocks, _, block_size, _ = k_cache.shape
+    if int(slots.max()) >= n_blocks * block_size:
         raise IndexError(f"slots {slots.tolist()} do not fit a cache of {n_blocks} blocks of {block_size}")
 
 
@@ -179,7 +326,7 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     out = torch.empty_like(x)
     width = x.shape[-1]
     n = x.numel() // width
-    _rows("rms_norm", weight.dtype, n)(x.data_ptr(), weight.data_ptr(), out.data_ptr(), n, width, _bits(eps))
+    _kernel("rms_norm", weight.dtype).run(x, weight, out, n, width, _bits(eps), alone=n < ROWS_ALONE)
     return out
 
 
@@ -188,9 +335,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     n, heads, head_dim = x.shape
     x = _with_packed_heads(x)
     out = torch.empty(n, heads, head_dim, dtype=torch.float32)
-    _rows("rotate", torch.float32, n)(
-        x.data_ptr(), cos.data_ptr(), sin.data_ptr(), out.data_ptr(), n, heads, head_dim, x.stride(0)
-    )
+    _kernel("rotate", torch.float32).run(x, cos, sin, out, n, heads, head_dim, x.stride(0), alone=n < ROWS_ALONE)
     return out
 
 
@@ -198,7 +343,20 @@ def silu_mul(x: Tensor) -> Tensor:
     """As `reference.silu_mul`, for float32 rows."""
     n, width = x.shape[0], x.shape[1] // 2
     out = torch.empty(n, width, dtype=torch.float32)
-    _rows("silu_mul", torch.float32, n)(x.data_ptr(), out.data_ptr(), n, width)
+    _kernel("silu_mul", torch.float32).run(x, out, n, width, alone=n < ROWS_ALONE)
+    return out
+
+
+def takes_look_up(table: Tensor, index: Tensor) -> bool:
+    return table.dtype in _SUFFIX and index.dtype is torch.int64 and _on_cpu(table, index)
+
+
+def look_up(table: Tensor, index: Tensor) -> Tensor:
+    """As `reference.look_up`, in float32. IndexError for an index outside the table."""
+    n, width = len(index), table.shape[1]
+    out = torch.empty(n, width, dtype=torch.float32)
+    if _kernel("look_up", table.dtype).run(table, index, out, n, len(table), width, alone=n < ROWS_ALONE):
+        raise IndexError(f"index {index.tolist()} does not fit a table of {len(table)} rows")
     return out
 
 
@@ -229,11 +387,6 @@ def _bits(value: float) -> int:
 @cache
 def _kernel(name: str, dtype: torch.dtype) -> Kernel:
     """The compiled kernel for a weight or cache dtype, made when it is first needed."""
-    modules = {"linear": cpu_linear, "attention": cpu_attention, "store": cpu_attention}
-    return compiled(getattr(modules.get(name, cpu_rows), f"{name}_{_SUFFIX[dtype]}"))
-
-
-def _rows(name: str, dtype: torch.dtype, n: int) -> Callable[..., int]:
-    """How to run a kernel over n rows: a few are done before another thread wakes up."""
-    kernel = _kernel(name, dtype)
-    return kernel.run_alone if n < 16 else kernel.run
+    modules = (cpu_linear, cpu_quantized, cpu_attention, cpu_rows)
+    names = (name, f"{name}_{_SUFFIX[dtype]}")
+    return compiled(next(getattr(m, n) for n in reversed(names) for m in modules if hasattr(m, n)))

@@ -45,6 +45,31 @@ def attend_tile(q, keys, values, scale, weights, out, top, total):  # type: igno
 
 
 @njit
+def attend(q, k_cache, v_cache, table, kv_head, context, scale, scores, out):  # type: ignore[no-untyped-def]
+    """The heads q [group, head_dim] of one token over the first `context` tokens of a table's blocks -> out.
+
+    OUT_OF_RANGE if the table leads out of the cache, else 0.
+    """
+    n_blocks, block_size = k_cache.shape[0], k_cache.shape[2]
+    top, total = np.full(len(q), -np.inf, np.float32), np.zeros(len(q), np.float32)
+    out[:] = 0
+    for start in range(0, context, block_size):
+        block = table[start // block_size]
+        if block < 0 or block >= n_blocks:
+            return OUT_OF_RANGE
+        filled = min(block_size, context - start)
+        for low in range(0, filled, KEYS):
+            high = min(low + KEYS, filled)
+            keys, values = k_cache[block, kv_head, low:high], v_cache[block, kv_head, low:high]
+            for g in range(len(q)):
+                top[g], total[g] = attend_tile(q[g], keys, values, scale, scores, out[g], top[g], total[g])
+    for g in range(len(q)):
+        for j in range(q.shape[1]):
+            out[g, j] /= total[g]
+    return 0
+
+
+@njit
 def attention(p, cache_type):  # type: ignore[no-untyped-def]
     """One thread's share of the tasks, each the heads that share one KV head, for one token."""
     a = carray(p, 19)
@@ -53,13 +78,12 @@ def attention(p, cache_type):  # type: ignore[no-untyped-def]
     q = carray(pointer(a[1], F32), n_tokens * q_row)
     k_cache = carray(pointer(a[2], cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
     v_cache = carray(pointer(a[3], cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
-    out = carray(pointer(a[4], F32), (n_tokens, n_heads, head_dim))
+    out = carray(pointer(a[4], F32), (n_tokens, n_kv_heads, group, head_dim))
     tables = carray(pointer(a[5], np.int32), (n_seqs, max_blocks))
     query_lens = carray(pointer(a[6], np.int32), n_seqs)
     context_lens = carray(pointer(a[7], np.int32), n_seqs)
     scale = np.float32(a[17:18].view(np.float64)[0])
     scores = np.empty(KEYS, np.float32)
-    top, total = np.empty(group, np.float32), np.empty(group, np.float32)
     while True:
         task = take(p, np.int64(1))
         if task >= n_tokens * n_kv_heads:
@@ -73,28 +97,80 @@ def attention(p, cache_type):  # type: ignore[no-untyped-def]
         if token >= end or context < 1 or context > max_blocks * block_size:
             a[18] = OUT_OF_RANGE
             return
-        first = kv_head * group
-        for g in range(group):
-            top[g], total[g] = -np.inf, 0
-            for j in range(head_dim):
-                out[token, first + g, j] = 0
-        for start in range(0, context, block_size):
-            block = tables[seq, start // block_size]
-            if block < 0 or block >= n_blocks:
-                a[18] = OUT_OF_RANGE
+        at = token * q_row + kv_head * group * head_dim
+        heads = q[at : at + group * head_dim].reshape(group, head_dim)
+        if attend(heads, k_cache, v_cache, tables[seq], kv_head, context, scale, scores, out[token, kv_head]):
+            a[18] = OUT_OF_RANGE
+            return
+
+
+@njit
+def rotate_head(x, cos, sin, out):  # type: ignore[no-untyped-def]
+    """RoPE of one head, all [head_dim] float32; the first half of sin carries the rotation's minus sign."""
+    half = x.size // 2
+    for j in range(half):
+        out[j] = x[j] * cos[j] + x[half + j] * sin[j]
+        out[half + j] = x[half + j] * cos[half + j] + x[j] * sin[half + j]
+
+
+@njit
+def rotated_attention(p, cache_type):  # type: ignore[no-untyped-def]
+    """RoPE, storing and attention at once: a task is one sequence and one KV head, all its new tokens.
+
+    p: counter, heads, k_cache, v_cache, out, tables, query_lens, context_lens, cos, sin, slots, then numbers. The rows
+    of `heads` are a token's query, key and value heads.
+    """
+    a = carray(p, 22)
+    n_tokens, n_heads, n_kv_heads, head_dim, n_blocks, block_size = a[11], a[12], a[13], a[14], a[15], a[16]
+    n_seqs, max_blocks, row, group = a[17], a[18], a[19], n_heads // n_kv_heads
+    x = carray(pointer(a[1], F32), n_tokens * row)
+    k_cache = carray(pointer(a[2], cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
+    v_cache = carray(pointer(a[3], cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
+    out = carray(pointer(a[4], F32), (n_tokens, n_kv_heads, group, head_dim))
+    tables = carray(pointer(a[5], np.int32), (n_seqs, max_blocks))
+    query_lens = carray(pointer(a[6], np.int32), n_seqs)
+    context_lens = carray(pointer(a[7], np.int32), n_seqs)
+    cos = carray(pointer(a[8], F32), (n_tokens, head_dim))
+    sin = carray(pointer(a[9], F32), (n_tokens, head_dim))
+    slots = carray(pointer(a[10], np.int64), n_tokens)
+    scale = np.float32(a[20:21].view(np.float64)[0])
+    scores, turned = np.empty(KEYS, np.float32), np.empty((group, head_dim), np.float32)
+    while True:
+        task = take(p, np.int64(1))
+        if task >= n_seqs * n_kv_heads:
+            return
+        seq, kv_head = task // n_kv_heads, task % n_kv_heads
+        first = np.int64(0)
+        for earlier in range(seq):
+            first += query_lens[earlier]
+        end = first + query_lens[seq]
+        context = context_lens[seq]
+        short = end < n_tokens if seq + 1 == n_seqs else False
+        if short or end > n_tokens or context < query_lens[seq] or context > max_blocks * block_size:
+            a[21] = OUT_OF_RANGE
+            return
+        for token in range(first, end):  # keys and values into the cache first: the tokens see each other
+            slot = slots[token]
+            if slot >= n_blocks * block_size:
+                a[21] = OUT_OF_RANGE
                 return
-            filled = min(block_size, context - start)
-            for low in range(0, filled, KEYS):
-                high = min(low + KEYS, filled)
-                keys, values = k_cache[block, kv_head, low:high], v_cache[block, kv_head, low:high]
-                for g in range(group):
-                    at = token * q_row + (first + g) * head_dim
-                    top[g], total[g] = attend_tile(
-                        q[at : at + head_dim], keys, values, scale, scores, out[token, first + g], top[g], total[g]
-                    )
-        for g in range(group):
-            for j in range(head_dim):
-                out[token, first + g, j] /= total[g]
+            if slot >= 0:
+                block, place = slot // block_size, slot % block_size
+                at = token * row + (n_heads + kv_head) * head_dim
+                rotate_head(x[at : at + head_dim], cos[token], sin[token], turned[0])
+                at += n_kv_heads * head_dim
+                for j in range(head_dim):
+                    to = k_cache[block, kv_head, place, j]
+                    k_cache[block, kv_head, place, j] = narrow(turned[0, j], to)
+                    v_cache[block, kv_head, place, j] = narrow(x[at + j], to)
+        for token in range(first, end):
+            for g in range(group):
+                at = token * row + (kv_head * group + g) * head_dim
+                rotate_head(x[at : at + head_dim], cos[token], sin[token], turned[g])
+            seen = context - (end - 1 - token)
+            if attend(turned, k_cache, v_cache, tables[seq], kv_head, seen, scale, scores, out[token, kv_head]):
+                a[21] = OUT_OF_RANGE
+                return
 
 
 @njit
@@ -129,6 +205,14 @@ def attention_f32(p):  # type: ignore[no-untyped-def]
 
 def attention_bf16(p):  # type: ignore[no-untyped-def]
     attention(p, BF16)
+
+
+def rotated_attention_f32(p):  # type: ignore[no-untyped-def]
+    rotated_attention(p, F32)
+
+
+def rotated_attention_bf16(p):  # type: ignore[no-untyped-def]
+    rotated_attention(p, BF16)
 
 
 def store_f32(p):  # type: ignore[no-untyped-def]

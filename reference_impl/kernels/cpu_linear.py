@@ -1,32 +1,43 @@
-"""Numba kernel: few rows of x times a weight matrix, float32 or bfloat16, sums in float32.
+"""Numba kernel: few rows of x times a weight matrix, float32 or bfloat16, with what comes before and after in one call.
 
 At batch 1 a decode step only streams the weights, so what matters is to read memory in order with every core: one
-weight row after the other, each loaded once and used for up to eight rows of x. Measured over the matrices of
-SmolLM2-135M on two AVX2 cores that read 27 GB/s (medians, interleaved), milliseconds a step at 1 / 4 / 8 / 32 rows:
+weight row after the other, each loaded once and used for up to eight rows of x. Before it, the kernel may add the
+residual and normalise (RMSNorm); behind it, add a bias or take silu(gate) * up. Every thread does the former for
+itself: some hundred nanoseconds, where another call would cost microseconds and leave the memory idle meanwhile.
 
-- this kernel: float32 19 / 23 / 30 / 90, bfloat16 12 / 14 / 21 / 82;
-- the same in C with AVX2 intrinsics: float32 19 / 23 / 31 / 127, bfloat16 12 / 14 / 22 / 122;
-- torch in float32: `linear` 40 / 79 / 72 / 124, `mm(weight, x.T)` 40 / 28 / 45 / 102.
-
-Numba is level with C and needs no compiler, so it is Numba. Two or four weight rows at a time would share the loads of
-x, yet cost 15 to 35 % more: the prefetcher loses its place.
+Measured over the matrices of SmolLM2-135M on two AVX2 cores (medians, interleaved): float32 is level with the same in C
+with AVX2 intrinsics at 1, 4 and 8 rows and faster at 32; torch's `linear` takes twice as long at one row. Two or four
+weight rows at a time would share the loads of x, yet cost 15 to 35 % more: the prefetcher loses its place.
+bfloat16 is read as pairs in one 32-bit word, of which one shift and one mask make two floats.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import carray, njit
+from numba.extending import overload
 
-from reference_impl.kernels.threads import BF16, F32, FAST, pointer, take, widen
+from reference_impl.kernels.threads import BF16, BF16_PAIR, F32, FAST, even, exp, odd, pointer, take, widen
 
-WEIGHT_ROWS = 32  # weight rows that a thread takes at a time
+
+def term(w, x, j):  # type: ignore[no-untyped-def]
+    """What weight w[j] adds to the dot product with x; for a pair of weights, what both add."""
+
+
+@overload(term, jit_options={"fastmath": FAST}, inline="always")
+def _term(w, x, j):  # type: ignore[no-untyped-def]
+    if w.dtype == BF16_PAIR:
+        return lambda w, x, j: even(w[j]) * x[j] + odd(w[j]) * x[w.size + j]
+    return lambda w, x, j: widen(w[j]) * x[j]
 
 
 @njit(fastmath=FAST)
 def dot_1(w, x):  # type: ignore[no-untyped-def]
     s = np.float32(0)
     for j in range(w.size):
-        s += widen(w[j]) * x[j]
+        s += term(w, x, j)
     return s
 
 
@@ -34,11 +45,10 @@ def dot_1(w, x):  # type: ignore[no-untyped-def]
 def dot_4(w, x0, x1, x2, x3):  # type: ignore[no-untyped-def]
     s0 = s1 = s2 = s3 = np.float32(0)
     for j in range(w.size):
-        wj = widen(w[j])
-        s0 += wj * x0[j]
-        s1 += wj * x1[j]
-        s2 += wj * x2[j]
-        s3 += wj * x3[j]
+        s0 += term(w, x0, j)
+        s1 += term(w, x1, j)
+        s2 += term(w, x2, j)
+        s3 += term(w, x3, j)
     return s0, s1, s2, s3
 
 
@@ -46,56 +56,224 @@ def dot_4(w, x0, x1, x2, x3):  # type: ignore[no-untyped-def]
 def dot_8(w, x0, x1, x2, x3, x4, x5, x6, x7):  # type: ignore[no-untyped-def]
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = np.float32(0)
     for j in range(w.size):
-        wj = widen(w[j])
-        s0 += wj * x0[j]
-        s1 += wj * x1[j]
-        s2 += wj * x2[j]
-        s3 += wj * x3[j]
-        s4 += wj * x4[j]
-        s5 += wj * x5[j]
-        s6 += wj * x6[j]
-        s7 += wj * x7[j]
+        s0 += term(w, x0, j)
+        s1 += term(w, x1, j)
+        s2 += term(w, x2, j)
+        s3 += term(w, x3, j)
+        s4 += term(w, x4, j)
+        s5 += term(w, x5, j)
+        s6 += term(w, x6, j)
+        s7 += term(w, x7, j)
     return s0, s1, s2, s3, s4, s5, s6, s7
 
 
+@njit(fastmath=FAST)
+def dot_4x2(w0, w1, w2, w3, x0, x1):  # type: ignore[no-untyped-def]
+    s00 = s10 = s20 = s30 = s01 = s11 = s21 = s31 = np.float32(0)
+    for j in range(w0.size):
+        a, b, c, d, e, f = w0[j], w1[j], w2[j], w3[j], x0[j], x1[j]
+        s00 += a * e
+        s10 += b * e
+        s20 += c * e
+        s30 += d * e
+        s01 += a * f
+        s11 += b * f
+        s21 += c * f
+        s31 += d * f
+    return s00, s10, s20, s30, s01, s11, s21, s31
+
+
 @njit
-def linear(p, weight_type):  # type: ignore[no-untyped-def]
-    """One thread's share of out = x @ weight.T. p: counter, x, weight, out, n, n_in, n_out."""
-    a = carray(p, 7)
-    n, n_in, n_out = a[4], a[5], a[6]
+def expand(pairs, out):  # type: ignore[no-untyped-def]
+    """A row of pairs as float32, first all that come first, then the others: in the order of `split_pairs`."""
+    half = pairs.size
+    for j in range(half):
+        out[j] = even(pairs[j])
+        out[half + j] = odd(pairs[j])
+
+
+@njit
+def multiply_wide(x, weight, out, wide):  # type: ignore[no-untyped-def]
+    """As `multiply`, for pairs and many rows of x: four weight rows at a time become float32 in `wide` [4, n_in].
+
+    Then the arithmetic counts, not the reading, and rows that lie in the cache can share the loads of x.
+    """
+    n, n_out = len(x), len(weight)
+    for r in range(0, n_out, 4):
+        r1, r2, r3 = min(r + 1, n_out - 1), min(r + 2, n_out - 1), min(r + 3, n_out - 1)
+        for k in range(4):
+            expand(weight[min(r + k, n_out - 1)], wide[k])
+        for i in range(0, n, 2):
+            b = min(i + 1, n - 1)
+            s = dot_4x2(wide[0], wide[1], wide[2], wide[3], x[i], x[b])
+            out[i, r], out[i, r1], out[i, r2], out[i, r3] = s[0], s[1], s[2], s[3]
+            out[b, r], out[b, r1], out[b, r2], out[b, r3] = s[4], s[5], s[6], s[7]
+
+
+def multiply_any(x, weight, out, wide):  # type: ignore[no-untyped-def]
+    """x [n, n_in] times the rows of weight -> out [n, rows]; `wide` is scratch."""
+
+
+@overload(multiply_any)
+def _multiply_any(x, weight, out, wide):  # type: ignore[no-untyped-def]
+    if weight.dtype != BF16_PAIR:
+        return lambda x, weight, out, wide: multiply(x, weight, out)
+
+    def pairs(x, weight, out, wide):  # type: ignore[no-untyped-def]
+        if len(x) > 4:
+            multiply_wide(x, weight, out, wide)
+        else:
+            multiply(x, weight, out)
+
+    return pairs
+
+
+@njit
+def multiply(x, weight, out):  # type: ignore[no-untyped-def]
+    """x [n, n_in] times the rows of weight -> out [n, rows]."""
+    n = len(x)
+    tile = 8 if x.shape[1] <= 1024 else 4  # as many rows of x as fit into the first-level cache
+    i = 0
+    while i < n:
+        # A tile that finds too few rows left repeats the last one: arithmetic is free here, reading is not.
+        b, c, d = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
+        if n - i == 1:
+            for r in range(len(weight)):
+                out[i, r] = dot_1(weight[r], x[i])
+            i += 1
+        elif tile == 4 or n - i <= 4:
+            for r in range(len(weight)):
+                out[i, r], out[b, r], out[c, r], out[d, r] = dot_4(weight[r], x[i], x[b], x[c], x[d])
+            i += 4
+        else:
+            e, f, g, h = min(i + 4, n - 1), min(i + 5, n - 1), min(i + 6, n - 1), min(i + 7, n - 1)
+            for r in range(len(weight)):
+                s = dot_8(weight[r], x[i], x[b], x[c], x[d], x[e], x[f], x[g], x[h])
+                out[i, r], out[b, r], out[c, r], out[d, r] = s[0], s[1], s[2], s[3]
+                out[e, r], out[f, r], out[g, r], out[h, r] = s[4], s[5], s[6], s[7]
+            i += 8
+
+
+@njit(fastmath=FAST)
+def sum_of_squares(x):  # type: ignore[no-untyped-def]
+    total = np.float32(0)
+    for j in range(x.size):
+        total += x[j] * x[j]
+    return total
+
+
+@njit
+def normed(x, delta, norm, eps):  # type: ignore[no-untyped-def]
+    """rms_norm of x + delta (of x alone where delta has no rows): [n, n_in]."""
+    out = x.copy()
+    for i in range(len(x)):
+        if len(delta):
+            for j in range(norm.size):
+                out[i, j] += delta[i, j]
+        scale = np.float32(1 / math.sqrt(sum_of_squares(out[i]) / norm.size + eps))
+        for j in range(norm.size):
+            out[i, j] = out[i, j] * scale * norm[j]
+    return out
+
+
+@njit
+def widened(address, n, is_bf16):  # type: ignore[no-untyped-def]
+    """A vector [n] of float32 or bfloat16, as float32."""
+    whole, half = carray(pointer(address, F32), n), carray(pointer(address, BF16), n)
+    out = np.empty(n, np.float32)
+    for j in range(n):
+        out[j] = widen(half[j]) if is_bf16 else whole[j]
+    return out
+
+
+@njit
+def prepared(p):  # type: ignore[no-untyped-def]
+    """The rows to multiply, float32 [n, n_in]: x, or its sum with delta, normalised, as the arguments ask for.
+
+    p: counter, x, weight, out, n, n_in, n_out, delta, norm, is norm bfloat16, bits of eps, sums; 0: not wanted.
+    """
+    a = carray(p, 17)
+    n, n_in = a[4], a[5]
     x = carray(pointer(a[1], F32), (n, n_in))
-    weight = carray(pointer(a[2], weight_type), (n_out, n_in))
+    if a[8] == 0:
+        return x
+    delta = carray(pointer(a[7], F32), (n if a[7] else 0, n_in))
+    return normed(x, delta, widened(a[8], n_in, a[9]), a[10:11].view(np.float64)[0])
+
+
+@njit
+def keep_sums(p):  # type: ignore[no-untyped-def]
+    """Writes x + delta where the caller wants it; one thread does."""
+    a = carray(p, 17)
+    if a[11] == 0:
+        return
+    size = a[4] * a[5]
+    x, delta = carray(pointer(a[1], F32), size), carray(pointer(a[7], F32), size)
+    sums = carray(pointer(a[11], F32), size)
+    for j in range(size):
+        sums[j] = x[j] + delta[j]
+
+
+@njit
+def split_pairs(x):  # type: ignore[no-untyped-def]
+    """Rows [n, n_in] with their even places first and their odd ones behind, as `term` reads them for pairs."""
+    out = np.empty_like(x)
+    half = x.shape[1] // 2
+    for i in range(len(x)):
+        for j in range(half):
+            out[i, j] = x[i, 2 * j]
+            out[i, half + j] = x[i, 2 * j + 1]
+    return out
+
+
+@njit
+def finish(out, up, bias, low, gated):  # type: ignore[no-untyped-def]
+    """out [n, rows] := silu(out) * up for a gated matrix; plus bias[low:]."""
+    for i in range(len(out)):
+        for r in range(out.shape[1]):
+            if gated:
+                out[i, r] = out[i, r] / (np.float32(1) + exp(-out[i, r])) * up[i, r]
+            else:
+                out[i, r] += bias[low + r]
+
+
+@njit
+def linear(p, rows, weight):  # type: ignore[no-untyped-def]
+    """One thread's share of out [n, n_out] = rows @ weight.T, and what comes behind.
+
+    p[12:]: bias, gated (1: weight has n_out gate rows, then n_out up rows), weight rows that a thread takes at a time,
+    is bias bfloat16.
+    """
+    a = carray(p, 17)
+    n, n_out, bias, gated, amount = a[4], a[6], a[12], a[13], a[14]
     out = carray(pointer(a[3], F32), (n, n_out))
-    tile = 8 if n_in <= 1024 else 4  # as many rows of x as fit into the first-level cache
+    biases = widened(bias, n_out if bias else 0, a[15])
+    up = np.empty((n if gated else 0, amount), np.float32)
+    wide = np.empty((4, rows.shape[1]), np.float32)
     while True:
-        low = take(p, np.int64(WEIGHT_ROWS))
+        low = take(p, amount)
         if low >= n_out:
             return
-        high = min(low + WEIGHT_ROWS, n_out)
-        i = 0
-        while i < n:
-            # A tile that finds too few rows left repeats the last one: arithmetic is free here, reading is not.
-            b, c, d = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
-            if n - i == 1:
-                for r in range(low, high):
-                    out[i, r] = dot_1(weight[r], x[i])
-                i += 1
-            elif tile == 4 or n - i <= 4:
-                for r in range(low, high):
-                    out[i, r], out[b, r], out[c, r], out[d, r] = dot_4(weight[r], x[i], x[b], x[c], x[d])
-                i += 4
-            else:
-                e, f, g, h = min(i + 4, n - 1), min(i + 5, n - 1), min(i + 6, n - 1), min(i + 7, n - 1)
-                for r in range(low, high):
-                    s = dot_8(weight[r], x[i], x[b], x[c], x[d], x[e], x[f], x[g], x[h])
-                    out[i, r], out[b, r], out[c, r], out[d, r] = s[0], s[1], s[2], s[3]
-                    out[e, r], out[f, r], out[g, r], out[h, r] = s[4], s[5], s[6], s[7]
-                i += 8
+        if low == 0:
+            keep_sums(p)
+        high = min(low + amount, n_out)
+        multiply_any(rows, weight[low:high], out[:, low:high], wide)
+        if gated:
+            multiply_any(rows, weight[n_out + low : n_out + high], up[:, : high - low], wide)
+        if gated or bias:
+            finish(out[:, low:high], up, biases, low, gated)
 
 
 def linear_f32(p):  # type: ignore[no-untyped-def]
-    linear(p, F32)
+    a = carray(p, 17)
+    linear(p, prepared(p), carray(pointer(a[2], F32), (a[6] * (1 + a[13]), a[5])))
 
 
 def linear_bf16(p):  # type: ignore[no-untyped-def]
-    linear(p, BF16)
+    a = carray(p, 17)
+    linear(p, prepared(p), carray(pointer(a[2], BF16), (a[6] * (1 + a[13]), a[5])))
+
+
+def linear_bf16_pair(p):  # type: ignore[no-untyped-def]
+    a = carray(p, 17)
+    linear(p, split_pairs(prepared(p)), carray(pointer(a[2], BF16_PAIR), (a[6] * (1 + a[13]), a[5] // 2)))

@@ -11,15 +11,9 @@ import math
 import numpy as np
 from numba import carray, njit
 
-from reference_impl.kernels.threads import BF16, F32, FAST, exp, pointer, take, widen
-
-
-@njit(fastmath=FAST)
-def sum_of_squares(x):  # type: ignore[no-untyped-def]
-    total = np.float32(0)
-    for j in range(x.size):
-        total += x[j] * x[j]
-    return total
+from reference_impl.kernels.cpu_attention import OUT_OF_RANGE, rotate_head
+from reference_impl.kernels.cpu_linear import sum_of_squares
+from reference_impl.kernels.threads import BF16, F32, exp, pointer, take, widen
 
 
 @njit
@@ -51,7 +45,6 @@ def rotate_f32(p):  # type: ignore[no-untyped-def]
     """p: counter, x, cos, sin, out, n, heads, head_dim, values from one row of x to the next."""
     a = carray(p, 9)
     n, heads, width, row = a[5], a[6], a[7], a[8]
-    half = width // 2
     x, out = carray(pointer(a[1], F32), n * row), carray(pointer(a[4], F32), (n, heads, width))
     cos, sin = carray(pointer(a[2], F32), (n, width)), carray(pointer(a[3], F32), (n, width))
     while True:
@@ -59,10 +52,7 @@ def rotate_f32(p):  # type: ignore[no-untyped-def]
         if i >= n:
             return
         for h in range(heads):
-            head = x[i * row + h * width : i * row + (h + 1) * width]
-            for j in range(half):
-                out[i, h, j] = head[j] * cos[i, j] + head[half + j] * sin[i, j]
-                out[i, h, half + j] = head[half + j] * cos[i, half + j] + head[j] * sin[i, half + j]
+            rotate_head(x[i * row + h * width : i * row + (h + 1) * width], cos[i], sin[i], out[i, h])
 
 
 def silu_mul_f32(p):  # type: ignore[no-untyped-def]
@@ -76,3 +66,30 @@ def silu_mul_f32(p):  # type: ignore[no-untyped-def]
             return
         for j in range(width):
             out[i, j] = x[i, j] / (np.float32(1) + exp(-x[i, j])) * x[i, width + j]
+
+
+@njit
+def look_up(p, table_type):  # type: ignore[no-untyped-def]
+    """p: counter, table, index, out, n, rows, width, status."""
+    a = carray(p, 8)
+    n, rows, width = a[4], a[5], a[6]
+    table, index = carray(pointer(a[1], table_type), (rows, width)), carray(pointer(a[2], np.int64), n)
+    out = carray(pointer(a[3], F32), (n, width))
+    while True:
+        i = take(p, np.int64(1))
+        if i >= n:
+            return
+        row = index[i]
+        if row < 0 or row >= rows:
+            a[7] = OUT_OF_RANGE
+            return
+        for j in range(width):
+            out[i, j] = widen(table[row, j])
+
+
+def look_up_f32(p):  # type: ignore[no-untyped-def]
+    look_up(p, F32)
+
+
+def look_up_bf16(p):  # type: ignore[no-untyped-def]
+    look_up(p, BF16)

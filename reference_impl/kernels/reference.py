@@ -10,6 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from reference_impl.kernels.packed import ROWS, PackedWeight
+
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x [n, in] times weight [out, in] transposed, plus bias [out] -> [n, out] in x's dtype."""
@@ -91,3 +93,56 @@ def silu_mul(x: Tensor) -> Tensor:
     """x [n, 2 width], gate and up side by side -> silu(gate) * up [n, width]; Shazeer 2020 (SwiGLU)."""
     gate, up = x.chunk(2, dim=-1)
     return torch.nn.functional.silu(gate) * up
+
+
+def add_rms_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """(x + delta, rms_norm of that), all like x; without delta x itself is the sum."""
+    sums = x if delta is None else x + delta
+    return sums, rms_norm(sums, weight, eps)
+
+
+def norm_linear(
+    x: Tensor, delta: Tensor | None, norm: Tensor, eps: float, weight: Tensor, bias: Tensor | None, gated: bool
+) -> tuple[Tensor, Tensor]:
+    """(x + delta, linear of its rms_norm); `gated`: silu of the first half of the outputs times the second half."""
+    sums, rows = add_rms_norm(x, delta, norm, eps)
+    out = linear(rows, weight, bias)
+    return sums, silu_mul(out) if gated else out
+
+
+def rotated_attention(
+    heads: Tensor,
+    n_heads: int,
+    cos: Tensor,
+    sin: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    slots: Tensor,
+    block_tables: Tensor,
+    query_lens: Tensor,
+    context_lens: Tensor,
+    scale: float,
+) -> Tensor:
+    """RoPE on queries and keys, keys and values into the cache, then attention.
+
+    heads [n_tokens, n_heads + 2 n_kv_heads, head_dim]: queries, keys and values of each token -> [n_tokens, n_heads,
+    head_dim]; the other arguments as for `rotate`, `store_kv` and `paged_attention`.
+    """
+    n_qk = n_heads + k_cache.shape[1]
+    turned = rotate(heads[:, :n_qk], cos, sin)
+    store_kv(turned[:, n_heads:], heads[:, n_qk:], k_cache, v_cache, slots)
+    return paged_attention(turned[:, :n_heads], k_cache, v_cache, block_tables, query_lens, context_lens, scale)
+
+
+def look_up(table: Tensor, index: Tensor) -> Tensor:
+    """Rows [n, width] of table [rows, width] at index int64 [n]; on a CPU bfloat16 comes as float32."""
+    rows = torch.nn.functional.embedding(index, table)
+    return rows.to(torch.float32) if rows.is_cpu and rows.dtype is torch.bfloat16 else rows
+
+
+def quantized_linear(x: Tensor, weight: PackedWeight, bias: Tensor | None = None) -> Tensor:
+    """As `linear`, for a matrix of codes: some rows at a time become floats, never all of them."""
+    rows = weight.shape[0]
+    parts = [linear(x, weight.part(low, min(low + ROWS, rows))) for low in range(0, rows, ROWS)]
+    out = torch.cat(parts, dim=1) if parts else x.new_empty(len(x), 0)
+    return out if bias is None else out + bias.to(out.dtype)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,7 @@ from numba import cfunc, config, njit, types
 from numba.extending import intrinsic
 
 F32, BF16 = types.float32, types.uint16  # bfloat16 is read as what it is: the upper half of a float32
+BF16_PAIR = types.uint32  # two of them, the one that comes first in memory in the lower half
 FAST = {"reassoc", "contract", "nsz", "arcp"}  # sums may be reordered; inf and nan keep their meaning
 SIGNATURE = types.void(types.CPointer(types.int64))
 
@@ -52,6 +54,26 @@ def widen(typing_context: Any, value: Any) -> Any:
     if value == F32:
         return F32(F32), lambda ctx, build, sig, args: args[0]
     return F32(BF16), shift
+
+
+@intrinsic
+def even(typing_context: Any, pair: Any) -> Any:
+    """The bfloat16 that comes first of a pair, as float32."""
+
+    def shift(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
+        return build.bitcast(build.shl(args[0], ir.IntType(32)(16)), ir.FloatType())
+
+    return F32(BF16_PAIR), shift
+
+
+@intrinsic
+def odd(typing_context: Any, pair: Any) -> Any:
+    """The bfloat16 that comes second of a pair, as float32."""
+
+    def mask(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
+        return build.bitcast(build.and_(args[0], ir.IntType(32)(0xFFFF0000)), ir.FloatType())
+
+    return F32(BF16_PAIR), mask
 
 
 @intrinsic
@@ -129,7 +151,7 @@ def _call_on_threads(typing_context: Any, parallel: Any, function: Any, argument
 
 @njit(nogil=True, cache=True)
 def _launch(parallel, function, n_threads, *arguments):  # type: ignore[no-untyped-def]
-    packed = np.zeros(1 + len(arguments), np.int64)
+    packed = np.zeros(2 + len(arguments), np.int64)
     for i in range(len(arguments)):
         packed[1 + i] = arguments[i]
     if parallel == 0 or n_threads == 1:
@@ -139,6 +161,66 @@ def _launch(parallel, function, n_threads, *arguments):  # type: ignore[no-untyp
     return packed[-1]
 
 
+@njit(nogil=True, cache=True)
+def _launch_all(parallel, n_threads, functions, alone, ends, packed):  # type: ignore[no-untyped-def]
+    """Launches one after the other, arguments as they lie; the number of the first that left a status, or -1."""
+    first = 0
+    for i in range(len(functions)):
+        last = ends[i] - 1
+        packed[first] = packed[last] = 0
+        address = packed.ctypes.data + 8 * first
+        if parallel == 0 or n_threads == 1 or alone[i]:
+            _call(functions[i], address)
+        else:
+            _call_on_threads(parallel, functions[i], address, n_threads)
+        if packed[last] != 0:
+            return i
+        first = ends[i]
+    return -1
+
+
+class Recording:
+    """Launches that ran inside `with recording:`, to be run again with the same memory and sizes by one call.
+
+    What a graph is on a GPU: at batch 1 a decode step has some hundred and fifty launches, and Python takes as long for
+    each as the processor for its work. Tensors given to the kernels are kept alive.
+    """
+
+    def __init__(self) -> None:
+        self._functions: list[int] = []
+        self._alone: list[bool] = []
+        self._packed: list[int] = []
+        self._ends: list[int] = []
+        self._kept: list[object] = []
+
+    def __enter__(self) -> Recording:
+        _STATE.recording = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _STATE.recording = None
+        self._arrays = tuple(np.array(x, np.int64) for x in (self._functions, self._alone, self._ends, self._packed))
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def add(self, kernel: Kernel, alone: bool, arguments: tuple[Argument, ...], numbers: tuple[int, ...]) -> None:
+        self._functions.append(kernel.address)
+        self._alone.append(alone)
+        self._packed += (0, *numbers, 0)
+        self._ends.append(len(self._packed))
+        self._kept.append((kernel, arguments))
+
+    def replay(self) -> None:
+        """IndexError if a table or slot leads out of the memory that a kernel was given."""
+        if _launch_all(_PARALLEL, torch.get_num_threads(), *self._arrays) >= 0:
+            raise IndexError("a block table, length or slot of this pass does not fit the cache")
+
+
+_STATE = threading.local()
+Argument = int | torch.Tensor | None  # None: an address that is not given
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A compiled kernel: the function, which must stay alive, and its address."""
@@ -146,17 +228,27 @@ class Kernel:
     function: Any
     address: int
 
-    def run(self, *arguments: int) -> int:
-        """Runs on torch's threads; returns the last argument, which the kernel may have changed."""
-        return _launch(_PARALLEL, self.address, torch.get_num_threads(), *arguments)
+    def run(self, *arguments: Argument, alone: bool = False) -> int:
+        """Runs on torch's threads; returns the status that the kernel left, 0 if all is well.
 
-    def run_alone(self, *arguments: int) -> int:
-        """Runs on the calling thread only: for work that is over before another thread wakes up."""
-        return _launch(0, self.address, 1, *arguments)
+        The kernel finds the address of a counter that starts at 0, the arguments (tensors as addresses), and the
+        status. `alone`: on the calling thread only, for work that is over before another thread wakes up.
+        """
+        numbers = tuple([_number(argument) for argument in arguments])
+        recording = getattr(_STATE, "recording", None)
+        if recording is not None:
+            recording.add(self, alone, arguments, numbers)
+        return _launch(0 if alone else _PARALLEL, self.address, 1 if alone else torch.get_num_threads(), *numbers)
+
+
+def _number(argument: Argument) -> int:
+    if isinstance(argument, torch.Tensor):
+        return argument.data_ptr()
+    return 0 if argument is None else int(argument)
 
 
 def compiled(body: Callable[[Any], None]) -> Kernel:
-    """Compiles `body(p)`, p pointing to int64 arguments after a counter that starts at 0; cached on disk."""
+    """Compiles `body(p)`, p pointing to int64: a counter that starts at 0, arguments, a status; cached on disk."""
     numba: Any = config
     default = numba.CACHE_DIR
     numba.CACHE_DIR = str(Path(default or Path(__file__).parent / "__pycache__") / _version())

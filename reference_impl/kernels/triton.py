@@ -4,8 +4,9 @@ A program takes one KV head and a tile of rows: a few new tokens of one sequence
 head, so that keys and values are read once for all of them (one kernel for decode, verification and prefill chunks).
 With few sequences a long context is split over several programs and their results are merged by their log-sums: Flash-
 Decoding (Dao et al. 2023), on the online softmax of FlashAttention (Dao et al. 2022). Grids and buffers depend on
-shapes alone and tables stay on the device, so a step can be captured in a CUDA graph. The rest is left
-to cuBLAS and PyTorch. `TRITON_INTERPRET=1`, set before the import, runs the kernels on CPU tensors, as the tests do.
+shapes alone and tables stay on the device, so a step can be captured in a CUDA graph. The steps between the matrices
+are in `triton_rows`, the matrices themselves are left to cuBLAS. `TRITON_INTERPRET=1`, set before the import, runs the
+kernels on CPU tensors, as the tests do.
 """
 
 from __future__ import annotations
@@ -18,6 +19,21 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from reference_impl.kernels import triton_quantized
+from reference_impl.kernels.packed import PackedWeight
+from reference_impl.kernels.triton_quantized import quantized_linear
+from reference_impl.kernels.triton_rows import add_rms_norm, rms_norm, rotate_and_store, silu_mul
+
+__all__ = [
+    "add_rms_norm",
+    "paged_attention",
+    "quantized_linear",
+    "rms_norm",
+    "rotated_attention",
+    "silu_mul",
+    "store_kv",
+]
+
 KEYS = 64  # keys a step of the inner loop
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
@@ -28,8 +44,17 @@ def takes_linear(x: Tensor, weight: Tensor) -> bool:
     return False
 
 
-def takes_rows(x: Tensor, *weights: Tensor) -> bool:
-    return False
+def takes_rows(x: Tensor, *others: Tensor) -> bool:
+    """Half or single precision, rows that follow each other."""
+    tensors = (x, *others)
+    dense = all(t.is_contiguous() and t.dtype in _DTYPES for t in tensors) and x.numel() > 0
+    return dense and _reachable(*tensors)
+
+
+def takes_quantized(x: Tensor, delta: Tensor | None, norm: Tensor | None, weight: PackedWeight) -> bool:
+    """A few rows; with many, the codes become floats and cuBLAS multiplies."""
+    few = norm is None and 0 < len(x) <= triton_quantized.MAX_ROWS
+    return few and x.dtype in _DTYPES and x.is_contiguous() and _reachable(x, *weight.tensors)
 
 
 def takes_rotation(x: Tensor, cos: Tensor, sin: Tensor) -> bool:
@@ -55,6 +80,43 @@ def takes_attention(
 def takes_store(k: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor) -> bool:
     contiguous = k_cache.is_contiguous() and v_cache.is_contiguous()
     return contiguous and k_cache.dtype in _DTYPES and len(k) > 0 and _reachable(k, k_cache, v_cache, slots)
+
+
+def takes_rotated_attention(
+    heads: Tensor,
+    cos: Tensor,
+    sin: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    slots: Tensor,
+    block_tables: Tensor,
+    query_lens: Tensor,
+    context_lens: Tensor,
+) -> bool:
+    whole = takes_rows(heads, cos, sin) and heads.shape[2] % 2 == 0
+    return (
+        whole
+        and takes_store(heads, k_cache, v_cache, slots)
+        and takes_attention(heads, k_cache, v_cache, block_tables, query_lens, context_lens, 1.0)
+    )
+
+
+def rotated_attention(
+    heads: Tensor,
+    n_heads: int,
+    cos: Tensor,
+    sin: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    slots: Tensor,
+    block_tables: Tensor,
+    query_lens: Tensor,
+    context_lens: Tensor,
+    scale: float,
+) -> Tensor:
+    """As `reference.rotated_attention`: one kernel that turns and stores, then attention."""
+    queries = rotate_and_store(heads, n_heads, cos, sin, k_cache, v_cache, slots)
+    return paged_attention(queries, k_cache, v_cache, block_tables, query_lens, context_lens, scale)
 
 
 def _reachable(*tensors: Tensor) -> bool:

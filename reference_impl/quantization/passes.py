@@ -38,7 +38,8 @@ def advance(model: Llama, i: int, batch: Recompute, x: Tensor) -> Tensor:
     """The rows that leave decoder layer `i`, from those that enter it."""
     cos = model.cos[batch.positions].unsqueeze(1).to(x.dtype)
     sin = model.sin[batch.positions].unsqueeze(1).to(x.dtype)
-    return model.layers[i](x, batch, i, cos, sin)
+    x, delta = model.layers[i](x, None, batch, i, cos, sin)
+    return x + delta
 
 
 @torch.no_grad()

@@ -17,7 +17,7 @@ from torch import Tensor
 from reference_impl.quantization.weight import SCALE_DTYPES, QuantizedWeight
 
 GroupSize = int | None | Literal["tensor"]  # None: one group a row; "tensor": one scale for the whole matrix
-_CHUNK = 2**22  # weights that are held in float64 at a time
+_CHUNK = 2**16  # weights that are held in float64 at a time: far less than a layer
 _BITS_OF = {torch.float32: torch.int32, torch.float16: torch.int16, torch.bfloat16: torch.int16}
 
 

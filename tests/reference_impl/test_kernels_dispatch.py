@@ -11,7 +11,7 @@ import torch
 from paged_cases import Case, paged
 
 from reference_impl import kernels
-from reference_impl.kernels import reference
+from reference_impl.kernels import backends, reference
 
 
 def test_no_rows_give_no_rows() -> None:
@@ -48,16 +48,16 @@ def test_the_environment_turns_fast_kernels_off() -> None:
 
 def test_without_numba_plain_torch_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "reference_impl.kernels.cpu", None)  # makes its import fail
-    kernels._load.cache_clear()
-    kernels._default_for.cache_clear()
+    backends.load.cache_clear()
+    backends.default_for.cache_clear()
     try:
-        assert kernels._default_for("cpu") is reference
+        assert backends.default_for("cpu") is reference
         assert kernels.linear(torch.ones(1, 4), torch.ones(2, 4)).tolist() == [[4.0, 4.0]]
         with pytest.raises(ValueError, match="kernel backend 'cpu' is not installed"):
             kernels.linear(torch.ones(1, 4), torch.ones(2, 4), backend="cpu")
     finally:
-        kernels._load.cache_clear()
-        kernels._default_for.cache_clear()
+        backends.load.cache_clear()
+        backends.default_for.cache_clear()
 
 
 def test_an_asked_for_backend_says_what_it_cannot_do() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from fused_cases import Rows, norm_linear_errors, rotated_attention_errors
 from paged_cases import Case, Paged, expected_attention, paged
 
 from reference_impl import kernels
@@ -28,6 +29,10 @@ CASES = {
     "bfloat16, verification of four": Case((5, 70), (4, 4), n_heads=6, n_kv_heads=1, head_dim=8, dtype=BF16),
     "prefill in a contiguous cache": Case((90,), (50,), n_heads=2, head_dim=16, block_size=128),
     "three heads a KV head, chunks": Case((19, 33), (19, 7), n_heads=6, n_kv_heads=2),
+}
+ROWS = {"rows, odd sizes": Rows(3, 20, 14), "rows, bfloat16": Rows(2, 33, 6, BF16)}
+TURNED = {
+    name: CASES[name] for name in ("one token", "bfloat16, verification of four", "three heads a KV head, chunks")
 }
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -94,6 +99,31 @@ def test_on_the_gpu_attention_and_store_equal_the_oracle(name: str) -> None:
     assert errors["store"] == 0
 
 
+@needs_triton
+@pytest.mark.parametrize("name", ROWS)
+def test_interpreted_norm_and_gate_equal_the_definition(name: str, interpreted: dict) -> None:
+    errors = interpreted[name]
+    assert errors["sums"] < (2e-2 if ROWS[name].dtype is BF16 else 1e-6)  # the interpreter cuts off instead of rounding
+    assert max(errors["product"], errors["gated"]) < (2e-5 if ROWS[name].dtype is torch.float32 else 5e-2)
+
+
+@needs_triton
+@pytest.mark.parametrize("name", TURNED)
+def test_interpreted_rotation_and_store_equal_one_after_the_other(name: str, interpreted: dict) -> None:
+    errors = interpreted[f"{name}, rotated"]
+    assert max(errors.values()) < limit(TURNED[name])
+
+
+@pytest.mark.gpu
+@needs_triton
+@needs_gpu
+def test_on_the_gpu_the_steps_between_the_matrices_equal_their_definitions() -> None:
+    for case in (*ROWS.values(), Rows(5, 4096, 64, BF16)):
+        assert max(norm_linear_errors(case, "cuda", "triton").values()) < (1e-3 if case.dtype is torch.float32 else 0.1)
+    for case in TURNED.values():
+        assert max(rotated_attention_errors(case, "cuda", "triton").values()) < limit(case)
+
+
 @pytest.mark.gpu
 @needs_triton
 @needs_gpu
@@ -112,4 +142,7 @@ def test_a_captured_step_follows_new_lengths_and_tables() -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps({name: largest_errors(case, "cpu") for name, case in CASES.items()}))
+    found = {name: largest_errors(case, "cpu") for name, case in CASES.items()}
+    found |= {name: norm_linear_errors(case, "cpu", "triton") for name, case in ROWS.items()}
+    found |= {f"{name}, rotated": rotated_attention_errors(case, "cpu", "triton") for name, case in TURNED.items()}
+    print(json.dumps(found))

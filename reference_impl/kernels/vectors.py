@@ -1,0 +1,117 @@
+"""One building block that Numba's loops do not give: the integer dot product of one weight row with a few rows of x.
+
+Written directly in LLVM's vectors, sixteen weights at a time: widened to 16 bits, multiplied by 16-bit activations and
+added in pairs to 32-bit sums (one instruction on x86, `vpmaddwd`; LLVM finds what other processors have). At the end of
+a group the sums become float32 and are multiplied by the scales. From a plain loop LLVM makes the same instructions,
+but adds up each group's eight sums to one, which takes a third of the time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+LANES = 16  # weights that are multiplied at once
+STEP = {8: 16, 4: 32}  # weights that one load of 16 bytes holds; a group takes up a multiple of it
+
+_F32, _I8, _I16, _I32, _I64 = ir.FloatType(), *(ir.IntType(bits) for bits in (8, 16, 32, 64))
+
+
+def group_dots(bits: int, n: int) -> Any:
+    """The dot products of one row of int8 or int4 weights with n rows of x, as a function for Numba kernels.
+
+    dots(w, scales, x, x_scales, out, n_in, width, x_row, x_scales_row, out_row): addresses, then numbers of values.
+    w: a row's codes, n_in of them, a multiple of STEP; scales: float32 [groups], `width` codes each, the last one
+    maybe fewer. x: int16 [n, n_in], rows x_row apart; x_scales float32 [n, groups]. The result i goes to
+    out[i * out_row]. int4 codes: a byte of a block of 32 holds in its lower half one of the first 16, in its upper half
+    one of the last 16.
+    """
+
+    @intrinsic
+    def dots(typing_context, w, scales, x, x_scales, out, n_in, width, x_row, x_scales_row, out_row):  # type: ignore[no-untyped-def]
+        return types.void(*[types.int64] * 10), _build
+
+    def _build(context: Any, build: Any, signature: Any, arguments: Any) -> Any:
+        w, scales, x, x_scales, out, n_in, width, x_row, x_scales_row, out_row = arguments
+        totals = [cgutils.alloca_once_value(build, _zeros(_F32, 8)) for _ in range(n)]
+        sums = [cgutils.alloca_once_value(build, _zeros(_I32, 8)) for _ in range(n)]
+        groups = build.sdiv(build.add(n_in, build.sub(width, _I64(1))), width)
+        with cgutils.for_range(build, groups) as loop:
+            start = build.mul(loop.index, width)
+            end = build.add(start, width)
+            end = build.select(build.icmp_signed("<", end, n_in), end, n_in)
+            for one in sums:
+                build.store(_zeros(_I32, 8), one)
+            with cgutils.for_range_slice(build, start, end, _I64(STEP[bits])) as (at, _):
+                parts = _codes(build, w, at, bits)
+                for i in range(n):
+                    row = build.add(build.mul(_I64(i), x_row), at)
+                    for k, part in enumerate(parts):
+                        values = _load(build, x, build.add(row, _I64(LANES * k)), ir.VectorType(_I16, LANES), 2)
+                        build.store(build.add(build.load(sums[i]), _pair_sums(build, part, values)), sums[i])
+            scale = _load(build, scales, loop.index, _F32, 4)
+            for i in range(n):
+                place = build.add(build.mul(_I64(i), x_scales_row), loop.index)
+                both = build.fmul(scale, _load(build, x_scales, place, _F32, 4))
+                term = build.fmul(build.sitofp(build.load(sums[i]), ir.VectorType(_F32, 8)), _splat(build, both))
+                build.store(build.fadd(build.load(totals[i]), term), totals[i])
+        for i in range(n):
+            place = build.add(out, build.mul(build.mul(_I64(i), out_row), _I64(4)))
+            build.store(_total(build, build.load(totals[i])), build.inttoptr(place, _F32.as_pointer()))
+        return context.get_dummy_value()
+
+    return dots
+
+
+def _codes(build: Any, w: Any, at: Any, bits: int) -> list[Any]:
+    """The next codes of a row as vectors of 16 int16: one vector of int8, two of int4."""
+    vector = ir.VectorType(_I8, LANES)
+    if bits == 8:
+        return [build.sext(_load(build, w, at, vector, 1), ir.VectorType(_I16, LANES))]
+    raw = build.sext(_load(build, w, build.lshr(at, _I64(1)), vector, 1), ir.VectorType(_I16, LANES))
+    by = lambda n: ir.Constant(ir.VectorType(_I16, LANES), [_I16(n)] * LANES)
+    return [build.ashr(build.shl(raw, by(12)), by(12)), build.ashr(raw, by(4))]
+
+
+def _pair_sums(build: Any, a: Any, b: Any) -> Any:
+    """a[0] b[0] + a[1] b[1], a[2] b[2] + a[3] b[3], ... as eight int32."""
+    wide = ir.VectorType(_I32, LANES)
+    product = build.mul(build.sext(a, wide), build.sext(b, wide))
+    return build.add(_picked(build, product, range(0, LANES, 2)), _picked(build, product, range(1, LANES, 2)))
+
+
+def _total(build: Any, vector: Any) -> Any:
+    """The sum of eight lanes, half by half."""
+    n = vector.type.count
+    while n > 1:
+        n //= 2
+        vector = build.fadd(_picked(build, vector, range(n)), _picked(build, vector, range(n, 2 * n)))
+    return build.extract_element(vector, _I32(0))
+
+
+def _picked(build: Any, vector: Any, lanes: range) -> Any:
+    mask = ir.Constant(ir.VectorType(_I32, len(lanes)), [_I32(lane) for lane in lanes])
+    return build.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), mask)
+
+
+def _splat(build: Any, value: Any) -> Any:
+    empty = ir.Constant(ir.VectorType(_F32, 8), ir.Undefined)
+    return build.shuffle_vector(build.insert_element(empty, value, _I32(0)), empty, _zeros(_I32, 8))
+
+
+def _zeros(kind: Any, lanes: int) -> Any:
+    return ir.Constant(ir.VectorType(kind, lanes), [kind(0)] * lanes)
+
+
+def _load(build: Any, base: Any, place: Any, kind: Any, alignment: int) -> Any:
+    """The value or vector of type `kind` that starts `place` values behind the address `base`."""
+    size = kind.element if isinstance(kind, ir.VectorType) else kind
+    n_bytes = {_I8: 1, _I16: 2, _F32: 4}[size]
+    address = build.add(base, build.mul(place, _I64(n_bytes)))
+    found = build.load(build.inttoptr(address, kind.as_pointer()))
+    found.align = alignment
+    return found

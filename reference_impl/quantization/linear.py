@@ -1,0 +1,63 @@
+"""The layer that computes with a quantized matrix: it takes `Linear`'s place in the model, and no float weight is made.
+
+The integers are the method's (`QuantizedWeight`); here they lie as the kernels read them. On a CPU the kernel rounds
+activations to 16 bits (`kernels.cpu_quantized`), on a GPU it leaves them as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from reference_impl import kernels
+from reference_impl.kernels.packed import PackedWeight
+from reference_impl.quantization.weight import QuantizedWeight
+
+
+class QuantizedLinear(nn.Module):
+    """x [n, in] -> [n, out] with the matrix of `weight`; `bias` [out] stays as it was."""
+
+    def __init__(self, weight: QuantizedWeight, bias: Tensor | None = None) -> None:
+        super().__init__()
+        self.bits, self.group_size = weight.bits, weight.group_size
+        self.scale_dtype = weight.scales.dtype
+        self.packed: PackedWeight = kernels.pack(weight.q, weight.scales, weight.zeros, weight.bits, weight.group_size)
+        self.bias = None if bias is None else nn.Parameter(bias.detach(), requires_grad=False)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(out, in)."""
+        return self.packed.shape
+
+    def forward(self, x: Tensor) -> Tensor:
+        return kernels.quantized_linear(x, self.packed, self.bias)
+
+    def after_norm(
+        self, x: Tensor, delta: Tensor | None, norm: Tensor, eps: float, gated: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """As `model.after_norm`, in one call."""
+        return kernels.quantized_norm_linear(x, delta, norm, eps, self.packed, self.bias, gated=gated)
+
+    def quantized(self) -> QuantizedWeight:
+        """The matrix as the method gave it."""
+        packed = self.packed
+        zeros = None
+        if packed.shifts is not None:
+            zero_free = torch.where(packed.scales == 0, 1.0, packed.scales)
+            zeros = (packed.shifts / zero_free).round().to(torch.int8)
+        scales = packed.scales.to(self.scale_dtype)
+        return QuantizedWeight(packed.integers(), scales, zeros, self.bits, self.group_size)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        """`to(device)` and the like move the codes; their dtypes stay."""
+        packed = self.packed
+        device = fn(packed.scales).device
+        self.packed = packed if device == packed.device else packed.to(device)
+        return super()._apply(fn, recurse)
+
+    def extra_repr(self) -> str:
+        rows, columns = self.shape
+        return f"{columns} -> {rows}, {self.bits} bits, groups of {self.group_size}"
