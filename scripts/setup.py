@@ -185,7 +185,9 @@ def install_programs(names: list[str]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("extra", choices=("lab", "book", "site", "test", "dev", "bench"), help="which packages to install")
+    parser.add_argument(
+        "extra", choices=("lab", "book", "site", "test", "dev", "bench"), help="which packages to install"
+    )
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=[], help="also get these, where possible")
     arguments = parser.parse_args()
     try:
