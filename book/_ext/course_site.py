@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from page_policy import GISCUS
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
@@ -82,7 +83,8 @@ def _add_lesson_tools(app: Sphinx, pagename: str, templatename: str, context: di
     discussion = app.config.course_discussion
     if discussion.get("server", "off") != "off":
         title = re.sub(r"<[^>]+>", "", context["title"])
-        data = escape(json.dumps({**discussion, "thread": f"/{pagename}", "title": title}))
+        script = {"script": f"{GISCUS}/client.js"} if discussion["server"] == "giscus" else {}
+        data = escape(json.dumps({**discussion, **script, "thread": f"/{pagename}", "title": title}))
         context["body"] += (
             f'<section class="discussion d-print-none" data-discussion="{data}">'
             '<h2 id="questions-about-this-lesson">Questions about this lesson</h2>'

@@ -63,11 +63,11 @@ function giscus(place, settings) {
     theme: document.documentElement.dataset.theme === "dark" ? "dark" : "light",
   };
   Object.assign(element.dataset, values);
-  element.src = "https://giscus.app/client.js";
+  element.src = settings.script;
   element.crossOrigin = "anonymous";
   return new Promise((resolve, reject) => {
     element.onload = resolve;
-    element.onerror = () => reject(new Error("giscus.app does not answer"));
+    element.onerror = () => reject(new Error(`cannot load ${settings.script}`));
     place.replaceChildren(element);
   });
 }
