@@ -11,11 +11,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Browser, Page, Route, expect
 
 ROOT = Path(__file__).parents[2]
 BOOK = ROOT / "book"
 BUILD_LIMIT = 600  # seconds
+PATIENCE = 90_000  # milliseconds: what is a blink on a quiet machine may take its time where all cores are busy
+expect.set_options(timeout=30_000)
 
 
 def build_book(root: Path = ROOT, *options: str) -> subprocess.CompletedProcess[str]:
@@ -52,6 +54,7 @@ def page_of(browser: Browser, **options: Any) -> Iterator[Visit]:
     does not have: that one answer is expected.
     """
     context = browser.new_context(**{"service_workers": "block", **options})
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     seen = Visit(page)
     note = seen.faults.append

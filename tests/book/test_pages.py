@@ -3,6 +3,7 @@
 The survey looks at each page in light and in dark and leaves notes; each test reads one kind of note.
 """
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,8 +17,9 @@ from site_tools import BOOK, page_of
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-# The colours of highlighted code are the same on every page; they are looked at on one.
-CODE = ["main div.highlight pre"]
+# What looks the same on every page and there is much of: it is looked at on one page.
+ALIKE = ["main div.highlight pre", "main .katex", "main dl.api"]
+WHOLE = ("notebooks/04_quantization.html", "reference/bounds.html")
 RUN_AXE = """async ([options, without]) => {
     const found = await axe.run({ exclude: without.map((one) => [one]) }, { ...options, resultTypes: ["violations"] });
     return found.violations.filter((one) => ["serious", "critical"].includes(one.impact))
@@ -69,7 +71,7 @@ def look(page: Page, notes: Notes, axe: str, whole: bool) -> None:
     notes.text = page.evaluate(RAW_LATEX)
     page.evaluate("() => scrollTo(0, 0)")
     page.evaluate(f"{axe}; 0")
-    without = [] if whole else CODE
+    without = [] if whole else ALIKE
     notes.violations["light"] = page.evaluate(RUN_AXE, [{"runOnly": WCAG}, without])
     page.emulate_media(color_scheme="dark")
     page.wait_for_timeout(100)
@@ -84,11 +86,11 @@ def look(page: Page, notes: Notes, axe: str, whole: bool) -> None:
 def survey(browser: Any, address: str, page_names: list[str]) -> dict[str, Notes]:
     axe = (BOOK / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
     found = {}
-    for name in page_names:
+    for name in os.environ.get("COURSE_PAGES", "").split() or page_names:
         with page_of(browser, viewport={"width": 390, "height": 844}) as seen:
             seen.page.goto(address + name, wait_until="load")
             found[name] = Notes(seen.faults)
-            look(seen.page, found[name], axe, whole=name.endswith("04_quantization.html"))
+            look(seen.page, found[name], axe, whole=name in WHOLE)
     return found
 
 
