@@ -32,15 +32,15 @@ class Bench:
     _models: dict[str, Llama] = field(default_factory=dict)
 
     def model(self, dtype: str) -> Llama:
-        """dtype "fp32" or "bf16"."""
+        """dtype "fp32", "bf16", or "int8": matrices in groups of 128."""
         if dtype not in self._models:
-            self._models[dtype] = self.load(DTYPES[dtype])
-        return self._models[dtype]
+            if dtype == "int8":
+                from reference_impl.quantization.whole import quantize_model
 
-    @property
-    def precisions(self) -> tuple[str, ...]:
-        """The weights that speculation is measured with."""
-        return ("fp32",)
+                self._models[dtype] = quantize_model(self.load(torch.float32))
+            else:
+                self._models[dtype] = self.load(DTYPES[dtype])
+        return self._models[dtype]
 
     @property
     def config(self) -> ModelConfig:

@@ -22,6 +22,7 @@ from reference_impl.speculative.speculator import DraftLength, Speculator
 N_PROMPTS = 2
 PROMPT, ANSWER = 128, 96  # tokens
 WARM_UP = 8  # tokens
+PRECISIONS = ("fp32", "int8")
 LENGTHS = (4, 6)  # drafted tokens a round
 FASTER = 1.4  # than plain decoding of the same int8 model
 PEER = "transformers"
@@ -47,7 +48,7 @@ def run(bench: Bench) -> Section:
     asked = code_prompts(bench)
     n_tokens = ANSWER // 4 if bench.quick else ANSWER
     runs: dict[str, Run] = {}
-    for dtype in bench.precisions:
+    for dtype in PRECISIONS:
         for k in (0, *LENGTHS):
             runs[_name("this engine", dtype, k)] = _ours(bench, dtype, k, asked, n_tokens, found)
             _ours(bench, dtype, k, asked[:1], WARM_UP, {})()
@@ -62,8 +63,8 @@ def run(bench: Bench) -> Section:
             section.notes.append(f"Missing: {PEER} fp32: {error}.")
     samples = bench.compare(runs, warm_up=False)  # a whole round of it would take a minute
     section.notes += [f"Missing: {name}: {reason}." for name, reason in samples.failed.items()]
-    _rows(section, samples, found, bench.precisions, n_tokens)
-    _targets(section, samples, bench.precisions)
+    _rows(section, samples, found, n_tokens)
+    _targets(section, samples)
     return section
 
 
@@ -103,11 +104,10 @@ def _rows(
     section: Section,
     samples: Samples,
     found: dict[str, list[Decoded]],
-    precisions: Sequence[str],
     n_tokens: int,
 ) -> None:
     peer = _name(PEER, "fp32", LENGTHS[-1])
-    for engine, dtype in [*(("this engine", dtype) for dtype in precisions), (PEER, "fp32")]:
+    for engine, dtype in [*(("this engine", dtype) for dtype in PRECISIONS), (PEER, "fp32")]:
         plain = _name(engine, dtype, 0)
         for k in (0, *LENGTHS):
             name = _name(engine, dtype, k)
@@ -133,7 +133,7 @@ def _tokens_per_pass(done: Sequence[Decoded]) -> float | None:
     return sum(one.n_tokens for one in stats) / n_passes if n_passes else None
 
 
-def _targets(section: Section, samples: Samples, precisions: Sequence[str]) -> None:
+def _targets(section: Section, samples: Samples) -> None:
     def best(dtype: str, base: str) -> float | None:
         names = [_name("this engine", dtype, k) for k in LENGTHS]
         return max((samples.ratio(base, name) for name in names if name in samples), default=None)

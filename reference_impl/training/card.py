@@ -10,7 +10,7 @@ from reference_impl.training.text import KINDS, Document
 
 def model_card(pair: Pair, texts: list[Document], scores: dict[str, dict[str, float]], python: str, docs: bool) -> str:
     """Markdown. `scores`: bits per byte by model and kind of text; `python`: the version whose library was read."""
-    prose = "documentation (reST sources, as in Debian's package `python3.11-doc`)" if docs else "docstrings"
+    prose = "Python's documentation in reST (Debian's package `python3.11-doc`)" if docs else "its docstrings"
     return f"""# The course's own pair: course-target and course-draft
 
 Two small language models of the Llama family with one tokenizer, made for lessons on speculative decoding and
@@ -30,21 +30,26 @@ The target is deep and narrow and the draft one layer, so that a pass of the dra
 time: at batch 1 the layers of a pass cost, not the parameters.
 
 ## Data and licence
-Python {python}'s standard library (sources without tests, `encodings` and `pydoc_data`), its {prose}, and an
-index of each module's functions as JSON, CSV or INI. All of it is Copyright (c) Python Software Foundation and under
-the PSF License Agreement, which allows derived works; the weights are offered under the same terms. Files are split by
-a hash of their name; about one in twenty is held out whole.
+- code: the standard library of Python {python}, without its tests, `encodings` and `pydoc_data`
+- prose: {prose}
+- structured: an index of each module's functions as JSON, CSV or INI
+
+All of it is Copyright (c) Python Software Foundation and under the PSF License Agreement, which allows derived works;
+the weights are offered under the same terms. Files are split by a hash of their name; about one in twenty is held out
+whole.
 
 | text | training files, MB | held-out files, MB |
 |---|---|---|
 {_data(texts)}
 
 ## Recipe
-`python -m reference_impl train-pair --out FOLDER`: byte-level BPE of {pair.vocab_size:,} tokens on the training files;
-float32 on one CPU thread; Muon ({pair.target.matrix_lr:g}) for hidden matrices, AdamW ({pair.target.other_lr:g}) for
-embeddings and norms; rates full until step {_full(pair.target)} (target) and {_full(pair.draft)} (draft), then falling
-to 0; windows of {pair.target.window} tokens, of which attention sees {pair.target.short} until
-{pair.target.long_from:.0%} of the steps.
+`python -m reference_impl train-pair --out FOLDER`, on one CPU thread in float32:
+
+- byte-level BPE of {pair.vocab_size:,} tokens on the training files
+- Muon ({pair.target.matrix_lr:g}) for hidden matrices; AdamW ({pair.target.other_lr:g} and {pair.draft.other_lr:g}) for
+  embeddings and norms; rates full until step {_full(pair.target)} and {_full(pair.draft)}, then falling to 0
+- {pair.target.n_windows} and {pair.draft.n_windows} windows of {pair.target.window} tokens a step; attention reaches
+  {pair.target.short} tokens far until {pair.target.long_from:.0%} of the steps, then over the whole window
 
 | | steps | tokens | seed | learns from |
 |---|---|---|---|---|
@@ -55,8 +60,8 @@ The draft starts as the target's embeddings, first layer and last norm, and lear
 token of the text (distillation), not the token that came.
 
 ## Limits
-- Far from trained to the end: the runs read {pair.target.tokens / 1e6:.1f} and {pair.draft.tokens / 1e6:.1f} million
-  tokens. An under-trained model is robust, so quantization shows less on it than on SmolLM2.
+- Far from trained to the end, as the tokens above say. An under-trained model is robust, so quantization
+  shows less on it than on SmolLM2.
 - The context is {pair.target.config.max_context} tokens. Beyond what it saw in training it was not tested.
 - Held-out files share authors, names and habits with training files: the scores are for this domain alone.
 - The text holds names of contributors to Python, as the sources do.

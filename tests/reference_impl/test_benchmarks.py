@@ -285,11 +285,12 @@ def test_blocks_waste_less_than_one_a_sequence_and_slots_much_more() -> None:
 
 def test_speculation_is_compared_with_plain_decoding_and_with_transformers_look_up() -> None:
     section = speculative.run(tiny_bench(peers=("transformers",)))
-    rows = {(row["engine"], row["drafts"]): row for row in section.rows}
-    assert rows.keys() == {("this engine", k) for k in (0, 4, 6)} | {("transformers", k) for k in (0, 6)}
-    assert rows["this engine", 0]["faster"] == rows["transformers", 0]["faster"] == 1.0
-    assert rows["transformers", 6]["vs_transformers"] == 1.0
-    assert rows["this engine", 4]["tokens_per_pass"] >= 1
+    rows = {(row["engine"], row["dtype"], row["drafts"]): row for row in section.rows}
+    ours = {("this engine", dtype, k) for dtype in ("fp32", "int8") for k in (0, 4, 6)}
+    assert rows.keys() == ours | {("transformers", "fp32", k) for k in (0, 6)}
+    assert rows["this engine", "int8", 0]["faster"] == rows["transformers", "fp32", 0]["faster"] == 1.0
+    assert rows["transformers", "fp32", 6]["vs_transformers"] == 1.0
+    assert rows["this engine", "int8", 4]["tokens_per_pass"] >= 1
     assert [target.limit for target in section.targets] == [1.4, 1.0]
     assert_sound(section)
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 from serving_oracle import (
+    TINY,
     Solo,
     blocks_in_use,
     one_thread,  # noqa: F401  (a fixture that is used by being here)
@@ -25,12 +26,15 @@ from serving_oracle import (
 from speculative_cases import MostlyRight, Script, other_model, source, speculating
 
 from reference_impl.engine import Engine, StepError
+from reference_impl.engine_config import EngineConfig
+from reference_impl.model import Llama
 from reference_impl.paged import PagedCache
+from reference_impl.quantization.whole import quantize_model
 from reference_impl.request import Completion, FinishReason, Output, Request
 from reference_impl.sampling import SamplingParams
 from reference_impl.speculative.draft_model import ModelDraft
 from reference_impl.speculative.drafts import DraftSource
-from reference_impl.speculative.speculator import DraftLength
+from reference_impl.speculative.speculator import DraftLength, Speculator
 
 SOURCES = ["mostly right", "n-gram", "other model", "itself"]
 Pieces = dict[Hashable, list[Output]]
@@ -325,6 +329,25 @@ def test_every_request_that_ends_is_forgotten_by_the_draft() -> None:
     assert sorted(map(str, draft.forgotten)) == ["a", "b"]
 
 
+# --- A quantized target ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("draft", ["n-gram", "other model"])
+def test_greedy_answers_of_a_quantized_target_stay_what_they_are_without_drafts(draft: str, bits: int) -> None:
+    """Rows are multiplied one by one, so a check of several gives the logits of single steps."""
+    target = quantize_model(
+        Llama(TINY, dtype=torch.float64).randomize(torch.Generator().manual_seed(5), std=0.4), bits, 8
+    )
+    requests = [request for request, _ in greedy_pool()]
+    config = EngineConfig(token_budget=64, n_blocks=64)
+    plain = Engine.for_llama(target, config).run(requests)
+    speculator = Speculator(source(draft, {}), DraftLength(3))
+    found = Engine.for_llama(target, config, speculator=speculator).run(requests)
+    assert {i: answer.tokens for i, answer in found.items()} == {i: answer.tokens for i, answer in plain.items()}
+    assert sum(speculator.stats.accepted) > 0
+
+
 # --- A real model ---------------------------------------------------------------------------------------------------
 
 
@@ -332,9 +355,7 @@ def test_every_request_that_ends_is_forgotten_by_the_draft() -> None:
 @pytest.mark.slow
 def test_smollm2_with_look_up_writes_what_it_writes_without() -> None:
     from reference_impl import weights
-    from reference_impl.engine_config import EngineConfig
     from reference_impl.speculative.ngram import NgramDraft
-    from reference_impl.speculative.speculator import Speculator
 
     model, tokenizer = weights.load(dtype=torch.float64)
     prompt = "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    return"
@@ -346,3 +367,21 @@ def test_smollm2_with_look_up_writes_what_it_writes_without() -> None:
     assert engine.run(requests)["r"].tokens == plain.tokens
     assert engine.speculator is not None
     assert engine.speculator.stats.n_passes < 23
+
+
+@pytest.mark.model
+@pytest.mark.slow
+def test_smollm2_in_int8_with_look_up_writes_what_it_writes_without() -> None:
+    """With the CPU's own kernel, float32 activations: each row is computed alike, alone or among others."""
+    from reference_impl import weights
+    from reference_impl.speculative.ngram import NgramDraft
+
+    model, tokenizer = weights.load()
+    quantize_model(model)
+    prompt = "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    return"
+    requests = [Request("r", tuple(tokenizer.encode(prompt)), 32)]
+    config = EngineConfig(n_blocks=16)
+    plain = Engine.for_llama(model, config).run(requests)["r"]
+    speculator = Speculator(NgramDraft())
+    assert Engine.for_llama(model, config, speculator=speculator).run(requests)["r"].tokens == plain.tokens
+    assert speculator.stats.n_passes < 31
