@@ -64,8 +64,16 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--plain", type=int, default=20, help="submissions that plain nbgrader grades")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--quick", action="store_true", help="10 submissions, 2 of them plain; without feedback pages")
+    parser.add_argument(
+        "--memory", type=int, default=0, metavar="N", help="only: does a process grow over N submissions?"
+    )
     parser.add_argument("--output", type=Path, default=Path("build") / "bench-grading.json")
     options = parser.parse_args(words)
+    if options.memory:
+        from . import bench_memory
+
+        print(bench_memory.table(bench_memory.measure(options.course, options.memory, options.jobs)))
+        return 0
     if options.quick:
         options.submissions, options.plain = 10, 2
     report = measure(options)

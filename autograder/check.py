@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import words
 from .course import CourseError
 from .scores import notebook_problem
 
@@ -179,12 +180,10 @@ class _Run:
 
     def _words(self, cell: _Cell, name: str, text: str) -> str:
         """What a cell raised, as grading would say it."""
-        from . import words
-
         if name == "CheckError":
             what, _, rest = text.partition(":")
             if rest.endswith("got:       NotImplementedError"):  # a test that expects another error, and a stub
-                return _not_written(what)
+                return words.not_written(what)
             return text
         error = self._last_error()
         if error.get("type") != name:
@@ -197,14 +196,14 @@ class _Run:
         if theirs:
             what, last = theirs[0]["function"], theirs[-1]
             if name == "NotImplementedError" and not text:
-                return _not_written(what)
+                return words.not_written(what)
             said = words.learners_error(name, text, what, last["line"], last["code"]) + because
             if cell.is_test and own:
                 said += f"\n  for input: {given}" if given else ""
                 said += f"\n  called in line {own['line']} of the test: {own['code']}"
             return said
         if name == "NotImplementedError" and not text:
-            return "not written yet: a function above still holds `raise NotImplementedError()`"
+            return words.not_written("a function above")
         if cell.is_test and own:
             if name == "AssertionError":
                 return text or words.does_not_hold(cell.source, own["line"]) or name
@@ -239,15 +238,9 @@ class _Run:
 
     def _because(self, name: str, text: str) -> str:
         """Why a name is missing, if a cell that should define it failed."""
-        missing = re.match(r"name '(\w+)' is not defined", text) if name == "NameError" else None
+        missing = words.missing_name(text) if name == "NameError" else ""
         if not missing:
             return ""
-        defines = re.compile(
-            rf"^\s*(?:def|class)\s+{missing[1]}\b|^{missing[1]}\s*[:=]|import .*\b{missing[1]}\b", re.M
-        )
+        defines = re.compile(rf"^\s*(?:def|class)\s+{missing}\b|^{missing}\s*[:=]|import .*\b{missing}\b", re.M)
         found = [f" (cell {cell.name} {how})" for cell, how in self._failed if defines.search(cell.source)]
         return found[-1] if found else ""
-
-
-def _not_written(what: str) -> str:
-    return f"not written yet: {what} still holds `raise NotImplementedError()`"

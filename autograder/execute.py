@@ -11,7 +11,6 @@ is no credit, a number is partial credit, anything else full credit. Switched on
 from __future__ import annotations
 
 import math
-import re
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute
 from traitlets import Integer
 
-from . import kernelspec, seeds, source
+from . import kernelspec, seeds, source, words
 from .learner import Answer, Learner
 from .outputs import Outputs, clip
 from .remote.grader import Grader
@@ -230,8 +229,8 @@ class _Run:
 
     def _because(self, error: dict[str, str]) -> str:
         """Why a name is missing, if the cell that should define it failed."""
-        missing = re.match(r"name '(\w+)' is not defined", error["evalue"])
-        failed = self._failed.get(self.known.answer_with(missing[1])) if missing else None
+        missing = words.missing_name(error["evalue"])
+        failed = self._failed.get(self.known.answer_with(missing)) if missing else None
         return f" ({failed})" if failed else ""
 
 

@@ -8,77 +8,26 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from .interpreter import local_modules
-from .limits import Limits, without_group
-from .sandbox import CHECKS, Job, size, start
+from .outfit import CHECKS
+from .probes_of_use import (
+    files_are_bounded,
+    memory_is_bounded,
+    processes_are_bounded,
+    threads_are_bounded,
+    time_is_bounded,
+)
+from .probing import LIMITS, Finding
+from .probing import run as _run
 
-_LIMITS = Limits(memory=2**30, processes=64, file_size=50 * 2**20, scratch=100 * 2**20, cpu_seconds=30, wall_seconds=60)
 _CANARY = "doctor-canary-51f0"
-_GROUP = f"To get a control group, {without_group()}"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One limit: what was tried, whether it held, what happened, and what to do if it did not."""
-
-    name: str
-    held: bool
-    what: str
-    mend: str = ""
-
-
-@dataclass(frozen=True)
-class _Ran:
-    """A probe's program, over."""
-
-    said: str
-    code: int
-    reason: str
-    seconds: float
-    memory_peak: int
-
-    @property
-    def line(self) -> str:
-        return (self.said.strip().splitlines() or [""])[-1]
-
-
-def _run(code: str, limits: Limits = _LIMITS, **words: str) -> _Ran:
-    """Run a probe's program; `words` replace NAME in its text by a quoted string."""
-    for name, word in words.items():
-        code = code.replace(name, repr(word))
-    begin = time.monotonic()
-    box = start(Job([sys.executable, "-c", _TRY + code], limits), stdout=subprocess.PIPE)
-    try:
-        assert box.process.stdout is not None
-        said = box.process.stdout.read(100_000)
-        status = box.process.wait()
-        reason = box.reason()
-        seconds = time.monotonic() - begin
-    finally:
-        usage = box.stop()
-    return _Ran(said.decode(errors="replace"), status, reason, seconds, usage.memory_peak)
-
-
-_TRY = """
-import os, time
-def tries(*attempts):
-    done = []
-    for name, attempt in attempts:
-        try:
-            done.append(f"{name} ({attempt()!s:.60})")
-        except Exception:
-            pass
-    print("; ".join(done) or "nothing")
-"""
 
 
 @contextmanager
@@ -106,11 +55,12 @@ tries(("the gradebook", read(COURSE + "/gradebook.db")), ("a source", read(f"{CO
       ("a file through /proc", read("/proc/1/root" + COURSE + "/gradebook.db")), ("passwords", read("/etc/shadow")),
       ("the grader's sources", lambda: os.listdir(PACKAGE)), ("by searching", look))
 """,
+            replace(LIMITS, wall_seconds=300),  # it looks at every file there is
             COURSE=str(course),
             PACKAGE=str(Path(__file__).parent),
             CANARY=_CANARY,
         )
-    return Finding("reading files", ran.line == "nothing", f"could read {ran.line}")
+    return Finding("reading files", ran.line == "nothing", ran.reason or f"could read {ran.line}")
 
 
 def writes_no_file() -> Finding:
@@ -156,94 +106,6 @@ tries(connect("127.0.0.1"), connect("localhost"), connect(ADDRESS), ("an abstrac
             ADDRESS=_own_address(),
         )
     return Finding("the network", ran.line == "nothing", f"could use {ran.line}")
-
-
-def memory_is_bounded() -> Finding:
-    few = replace(_LIMITS, memory=2**29)
-    whole = _run("x = bytearray(6 * 10**9); print('6 GB', flush=True)", few)
-    shared = _run(
-        "import mmap\nm = mmap.mmap(-1, 6 * 10**9)\nfor i in range(0, len(m), 4096): m[i] = 1\nprint('6 GB')",
-        few,
-    )
-    parts = _run(
-        """
-for _ in range(6):
-    if os.fork() == 0:
-        x = b"1" * (3 * 10**8)
-        time.sleep(2)
-        os._exit(0)
-print("6 GB" if all(os.wait()[1] == 0 for _ in range(6)) else "less", flush=True)
-""",
-        few,
-    )
-    most = max(ran.memory_peak for ran in (whole, shared, parts))
-    held = "6 GB" not in whole.said + shared.said + parts.said and most < 2 * few.memory
-    return Finding("6 GB of memory", held, f"got {size(most)}, with {size(few.memory)} the limit", _GROUP)
-
-
-def processes_are_bounded() -> Finding:
-    ran = _run("""
-n = 0
-try:
-    while n < 500:
-        if os.fork() == 0: time.sleep(5); os._exit(0)
-        n += 1
-except OSError: pass
-print(n, flush=True)
-""")
-    return _counted("500 processes", ran)
-
-
-def threads_are_bounded() -> Finding:
-    ran = _run("""
-import threading
-n = 0
-try:
-    while n < 500:
-        threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
-        n += 1
-except RuntimeError: pass
-print(n, flush=True)
-os._exit(0)
-""")
-    return _counted("500 threads", ran)
-
-
-def _counted(name: str, ran: _Ran) -> Finding:
-    held = ran.line.isdigit() and int(ran.line) <= _LIMITS.processes
-    return Finding(name, held, f"got {ran.line}, with {_LIMITS.processes} the limit", _GROUP)
-
-
-def files_are_bounded() -> Finding:
-    ran = _run(
-        """
-def fill(name, most):
-    total = 0
-    try:
-        with open(name, "wb") as file:
-            while total < most: total += file.write(bytes(10**6))
-    except OSError: pass
-    return total
-one = fill("one", 300 * 10**6); os.remove("one")
-print(one, sum(fill(f"{place}/{i}", 40 * 10**6) for place in ("/scratch", "/dev/shm", "/tmp") for i in range(8)))
-"""
-    )
-    one, all_ = (int(word) for word in ran.line.split()) if ran.line.replace(" ", "").isdigit() else (10**12, 10**12)
-    held = one <= _LIMITS.file_size and all_ <= 2 * _LIMITS.scratch
-    return Finding("a file of 300 MB, and files without end", held, f"got {size(one)}, and {size(all_)} in all")
-
-
-def time_is_bounded() -> Finding:
-    busy = _run("for _ in range(2): os.fork()\nwhile True: pass", replace(_LIMITS, cpu_seconds=2))
-    idle = _run("while True:\n try: time.sleep(60)\n except BaseException: pass", replace(_LIMITS, wall_seconds=2))
-    held = (
-        "processor time" in busy.reason and "ran for more than" in idle.reason and max(busy.seconds, idle.seconds) < 30
-    )
-    return Finding(
-        "running for ever",
-        held,
-        f"4 busy processes ended after {busy.seconds:.0f} s, a sleeping one after {idle.seconds:.0f} s",
-    )
 
 
 def environment_is_empty() -> Finding:

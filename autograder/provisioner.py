@@ -18,7 +18,7 @@ from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning import LocalProvisioner
 from traitlets import Dict, List, Unicode
 
-from . import sandbox, warm
+from . import outfit, sandbox, warm
 from .limits import Limits, Usage
 
 NAME = "sandbox-provisioner"  # as in pyproject.toml
@@ -44,7 +44,7 @@ class SandboxProvisioner(LocalProvisioner):
         """Choose sockets in a folder with a short path. Raises SandboxError where no sandbox works."""
         sandbox.check()
         if self._folder is None:
-            self._folder = sandbox.temporary("kernel", warm.yard())
+            self._folder = outfit.temporary("kernel", warm.yard())
         for old in self._sockets.glob("*"):
             old.unlink()
         self._sockets.mkdir(exist_ok=True)
@@ -59,8 +59,8 @@ class SandboxProvisioner(LocalProvisioner):
         """Start the kernel; of the keyword arguments only `cwd` counts, the folder whose files it is given."""
         assert self._folder is not None
         connection = json.loads((self._folder / _CONNECTION).read_text())
-        connection["ip"] = f"{sandbox.SHARED}/k"
-        outside, inside = str(self._folder / _CONNECTION), f"{sandbox.FILES}/{_CONNECTION}"
+        connection["ip"] = f"{outfit.SHARED}/k"
+        outside, inside = str(self._folder / _CONNECTION), f"{outfit.FILES}/{_CONNECTION}"
         cwd = Path(kwargs["cwd"]).resolve() if kwargs.get("cwd") else None
         job = sandbox.Job(
             argv=[inside if word == outside else word for word in cmd],
@@ -91,7 +91,7 @@ class SandboxProvisioner(LocalProvisioner):
     @property
     def meeting(self) -> tuple[Path, str]:
         """The folder that both sides see, by both names; for sockets."""
-        return self._sockets, sandbox.SHARED
+        return self._sockets, outfit.SHARED
 
     def usage(self) -> Usage:
         """Processor time and memory of the kernel and all it started, also after its end."""
@@ -125,7 +125,7 @@ class SandboxProvisioner(LocalProvisioner):
         return self._folder / "s"
 
     def _allowed(self, assignment: str) -> tuple[str, ...]:
-        names = [sandbox.CHECKS, *self.allow.get("*", []), *self.allow.get(assignment, [])]
+        names = [outfit.CHECKS, *self.allow.get("*", []), *self.allow.get(assignment, [])]
         return tuple(dict.fromkeys(names))
 
     def _close(self) -> None:

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from . import inside, sandbox
+from . import bwrap, inside, outfit, sandbox
 from .interpreter import this_python
 from .limits import Limits, make_group
 from .nursery import SOCKET, YARD
@@ -47,7 +47,7 @@ def nursery(modules: Sequence[str] = PRELOAD, hide: tuple[Path, ...] = ()) -> It
     if os.geteuid() != 0:
         yield None
         return
-    yard = sandbox.temporary("yard")
+    yard = outfit.temporary("yard")
     group = make_group(PLENTY)
     process = None
     alive, hold = os.pipe()  # as in sandbox.start
@@ -85,11 +85,11 @@ def start(job: sandbox.Job, stdout: int = subprocess.DEVNULL) -> sandbox.Sandbox
         return None
     if _about(job.hide) != (place / "about.json").read_text():
         return None
-    folder = sandbox.temporary("job", place)
+    folder = outfit.temporary("job", place)
     group = make_group(job.limits)
     try:
-        outside = sandbox.stranger()
-        sandbox.furnish(folder, job, outside)
+        outside = outfit.stranger()
+        outfit.furnish(folder, job, outside)
         if job.shared is not None:
             os.chown(job.shared, outside, outside)
         process = _fork(place, folder, job, group.entries if group else [], stdout)
@@ -156,15 +156,15 @@ def _open(
     """Start a nursery and wait until it has imported everything."""
     folder = yard / "nursery"
     job = sandbox.Job([], PLENTY, allow=(), hide=hide)
-    sandbox.furnish(folder, job, None, alive)
+    outfit.furnish(folder, job, None, alive)
     shutil.copyfile(Path(inside.__file__).with_name("nursery.py"), folder / "files" / "nursery.py")
     (yard / "about.json").write_text(_about(hide))
     python = this_python(hide)
-    more = ["--bind", str(yard), YARD, "--dir", sandbox.SHARED]
-    program = [python.executable, f"{sandbox.FILES}/nursery.py", *modules, *_KERNEL_MODULES]
-    command = sandbox.arguments(job, folder, python, own_user=False, program=program, more=more)
+    more = ["--bind", str(yard), YARD, "--dir", outfit.SHARED]
+    program = [python.executable, f"{outfit.FILES}/nursery.py", *modules, *_KERNEL_MODULES]
+    command = bwrap.arguments(job, folder, python, own_user=False, program=program, more=more)
     process = subprocess.Popen(
-        [*sandbox.enter(entries), sandbox.find_bubblewrap(), *command],
+        [*bwrap.enter(entries), bwrap.find_bubblewrap(), *command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=(yard / "errors").open("wb"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from .remote.proxy import clean
@@ -11,9 +12,20 @@ from .remote.proxy import clean
 def learners_error(name: str, text: str, what: str, line: Any, code: str) -> str:
     """`what`, a function of the learner's, raised the error `name` with `text`, in `line` of its cell."""
     if name == "NotImplementedError" and not text:
-        return f"{clean(what)} is not written yet"
+        return not_written(clean(what))
     at = f" (line {line} of its cell: {clean(code, 200)})" if type(line) is int and code else ""
     return f"{clean(what)} raised {name}{': ' if text else ''}{text}{at}"
+
+
+def not_written(what: str) -> str:
+    """`what` is as it was handed out."""
+    return f"not written yet: {what} still holds `raise NotImplementedError()`"
+
+
+def missing_name(text: str) -> str:
+    """The name that a NameError's text says is missing; empty if it says no such thing."""
+    found = re.match(r"name '(\w+)' is not defined", text)
+    return found[1] if found else ""
 
 
 def does_not_hold(source: str, line: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from autograder import doctor, probes, sandbox
+from autograder import doctor, probes, probing, sandbox
 from autograder.__main__ import main
 from autograder.probes import Finding
 
@@ -25,11 +25,11 @@ def test_the_probe_notices_when_there_is_no_sandbox(
 ) -> None:
     """A probe that never fails proves nothing: run on the bare machine it must fail."""
 
-    def bare(code: str, limits: object = None, **words: str) -> probes._Ran:
+    def bare(code: str, limits: object = None, **words: str) -> probing.Ran:
         for name, word in words.items():
             code = code.replace(name, repr(word))
-        done = subprocess.run([sys.executable, "-c", probes._TRY + code], capture_output=True, text=True)
-        return probes._Ran(done.stdout, done.returncode, "", 0.0, 0)
+        done = subprocess.run([sys.executable, "-c", probing.TRY + code], capture_output=True, text=True)
+        return probing.Ran(done.stdout, done.returncode, "", 0.0, 0)
 
     monkeypatch.setattr(probes, "_run", bare)
     assert not probe().held

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder import inside, interpreter, kernelspec, limits, sandbox
+from autograder import inside, interpreter, kernelspec, limits, outfit, sandbox
 from autograder.sandbox import Job, SandboxError
 
 SMALL = limits.Limits(memory=2**30, processes=64, wall_seconds=60, cpu_seconds=60)
@@ -157,8 +157,8 @@ def test_when_the_grader_is_killed_its_sandbox_dies_and_the_next_one_cleans_up(
     pid, folder, groups = said[0], Path(said[1]), [Path(word) for word in said[2:]]
     while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
         time.sleep(0.02)  # a process that has ended has no command line
-    monkeypatch.setattr(sandbox, "_OLD", -1)
-    sandbox._sweep.cache_clear()
+    monkeypatch.setattr(outfit, "_OLD", -1)
+    outfit._sweep.cache_clear()
     run("")
     assert not folder.exists()
     deadline = time.monotonic() + 60  # a dead process stays in its group until the system has taken note of its end

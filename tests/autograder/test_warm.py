@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder import kernelspec, probes, sandbox, warm
+from autograder import bwrap, kernelspec, probes, probing, sandbox, warm
 from autograder.limits import Limits
 from autograder.probes import Finding
 from autograder.sandbox import Job
@@ -77,7 +77,7 @@ def test_each_limit_holds_as_in_a_cold_sandbox(
         started.append(box)
         return box
 
-    monkeypatch.setattr(probes, "start", start)
+    monkeypatch.setattr(probing, "start", start)
     found = probe()
     assert started
     assert found.held, f"{found.name}: {found.what}"
@@ -165,6 +165,6 @@ def test_an_ordinary_user_gets_cold_kernels(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_nursery_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm, "_KERNEL_MODULES", ("no.such.module",))
-    monkeypatch.setattr(sandbox, "arguments", lambda *_, **__: ["--no-such-option"])
+    monkeypatch.setattr(bwrap, "arguments", lambda *_, **__: ["--no-such-option"])
     with pytest.raises(sandbox.SandboxError, match=r"did not start: .*no-such-option"), warm.nursery(()):
         pass
