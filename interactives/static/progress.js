@@ -59,6 +59,7 @@ button.plain { border-color: transparent; color: var(--x-blue-t); padding-inline
 .fault { color: var(--x-orange-t); font-size: 0.875rem; }
 .fault:empty { display: none; }
 .figure { margin: 0.2rem 0; }
+.figure + .controls { margin-top: 0.7rem; }
 .figure svg { display: block; overflow: visible; }
 .figure .panels { display: flex; flex-wrap: wrap; gap: 0.6rem 20px; }
 .figure .panel { min-width: 0; }

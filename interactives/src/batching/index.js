@@ -10,11 +10,11 @@ const MAX = 512;
 const SWEEP = Array.from({ length: 73 }, (_, i) => 2 ** (i / 8)).map((batch) => Math.round(batch)).filter((batch, i, all) => batch !== all[i - 1]);
 
 const controls = () => [
+  batchSlider(MAX),
+  contextSlider,
+  { kind: "number", key: "slo", label: "Slowest step allowed", unit: "ms", min: 1, max: 100, step: 0.5 },
   modelChoice,
   bitsChoice,
-  contextSlider,
-  batchSlider(MAX),
-  { kind: "number", key: "slo", label: "Slowest step allowed", unit: "ms", min: 1, max: 100, step: 0.5 },
 ];
 
 const rateAt = (state, gpu, batch) => batchRows(MODELS[state.model], gpu, state, [batch])[0].rate;

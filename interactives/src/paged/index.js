@@ -135,6 +135,7 @@ const step = (act) => (api, { name }) => api.set({ events: [...api.state.events,
 export default explorer({
   name: "paged",
   title: "Paged KV cache",
+  tall: true,
   usesGpu: false,
   defaults: { model: "llama-3-8b", lengths: [37, 120, 64, 9], block_size: 16, reserved: 256, prefix: 0, events: [] },
   controls,

@@ -7,11 +7,11 @@ import { axes, c, dot, line, path, px, svg, text } from "../shared/plot.js";
 import { attainable, roofline, rows } from "./logic.js";
 
 const controls = () => [
-  modelChoice,
-  bitsChoice,
   batchSlider(),
   contextSlider,
   { kind: "number", key: "prompt", label: "Prompt to prefill", unit: "tokens", min: 1, max: 32768, stops: stops(1, 32768, 4) },
+  modelChoice,
+  bitsChoice,
 ];
 
 function question(state, { gpu }) {
@@ -54,6 +54,7 @@ function picture(found, state, { gpu, width, shown }) {
     const [first, last] = [1, Math.max(1, found.maxBatch)].map((batch) => roofline(MODELS[state.model], gpu, { ...state, batch }).decode);
     const trail = [at(first), ...(first < found.ridge && last > found.ridge ? [at(found.ridge)] : []), at(last)];
     parts.push(`<g opacity="0.38">${path(trail, { color: "sky", width: 11 })}</g>`);
+    for (const [batch, [x, y]] of [[1, trail[0]], [found.maxBatch, trail.at(-1)]]) parts.push(text(x - 9, y - 5, int(batch), { anchor: "end", size: 11, color: "muted" }));
   }
   parts.push(path([at(x.min), at(found.ridge), at(x.max)], { color: "ink", width: 2 }));
   if (shown) {
@@ -103,7 +104,7 @@ function view(state, env) {
     rows: rows(model, gpu, state, batches).map((row) => [int(row.batch), num(row.decode), num(row.step * 1e3, 4), num(row.rate, 4), row.limit]),
     now: batches.indexOf(state.batch),
   };
-  const key = `<p class="key"><span><i style="background:${c("sky")};opacity:.45"></i>decode from batch 1 to full memory</span></p>`;
+  const key = `<p class="key"><span><i style="background:${c("sky")};opacity:.45"></i>decode from batch 1 to ${int(found.maxBatch)}, where memory is full</span></p>`;
   return { figure: picture(found, state, env) + (env.shown ? key : ""), say, table };
 }
 

@@ -5,6 +5,7 @@
 //   controls(state, env)      specs of controls.js; the state they hold also goes into the page's address
 //   question(state, env)      or null; state is the start state. kind number | choice | draw (see question.js)
 //   view(state, env)          -> {figure, say, table: {caption, head, rows, now}}; figure is HTML of SVGs
+//   tall                      the figure does not fit a screen with its controls: they stand above it, else below
 //   changed(key)              more of the state that a control changes;  fresh: what it makes of `local`
 //   actions {name(api, data)} for buttons data-act="name" in the figure;  drag(api, event data) for data-drag handles
 // env: {gpu, gpuKey, width, shown (the question is answered), local (what this view alone knows), still (on paper)}.
@@ -51,10 +52,11 @@ function mount(def, model, el) {
   host.setAttribute("data-lm-suppress-shortcuts", "true"); // JupyterLab's single-key shortcuts: "d d" deletes a cell
   el.append(host);
   const root = host.attachShadow({ mode: "open" });
+  const controls = `<fieldset class="controls"><legend class="unseen">Settings</legend><div style="display:contents"></div></fieldset>`;
+  const figure = `<div class="figure"></div>`;
   root.innerHTML = `<style>${style}</style><div class="x" role="group" aria-label="${esc(def.title)}" data-figure="${def.name}">
 <div class="head"><p class="title">${esc(def.title)}</p><div class="gpu"></div></div>
-<div class="ask"></div><fieldset class="controls"><legend class="unseen">Settings</legend><div style="display:contents"></div></fieldset>
-<div class="figure"></div><p class="say" role="status" aria-live="polite"></p>
+<div class="ask"></div>${def.tall ? controls + figure : figure + controls}<p class="say" role="status" aria-live="polite"></p>
 <div class="foot"><button class="plain numbers-button" data-act="numbers" data-key="numbers" aria-expanded="false" aria-controls="${prefix}-numbers">Numbers as a table</button><button class="plain" data-act="reset" data-key="reset">Reset</button></div>
 <div class="numbers" id="${prefix}-numbers" tabindex="0" role="region" aria-label="Numbers: ${esc(def.title)}"></div></div>`;
   const part = (name) => root.querySelector(`.${name}`);

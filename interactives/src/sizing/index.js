@@ -7,14 +7,14 @@ import { hatch, line, rect, svg, text, ticks } from "../shared/plot.js";
 import { bill } from "./logic.js";
 
 const controls = () => [
-  modelChoice,
-  { kind: "choice", key: "weight_bits", label: "Bits per weight", options: [[16, "16 (bf16)"], [8, "8"], [4, "4"]] },
-  { kind: "choice", key: "group", label: "16-bit scale for each", options: [[0, "no scales"], [32, "32 weights"], [64, "64 weights"], [128, "128 weights"]] },
-  { kind: "choice", key: "kv_bits", label: "KV cache", options: [[16, "16 bits a value"], [8, "8 bits a value"]] },
+  { kind: "number", key: "n_gpus", label: "GPUs", min: 1, max: 16 },
   { kind: "number", key: "sequences", label: "Sequences at once", min: 1, max: 1024, stops: stops(1, 1024, 6) },
   contextSlider,
   { kind: "number", key: "reserve", label: "Kept free", unit: "% of memory", min: 0, max: 50 },
-  { kind: "number", key: "n_gpus", label: "GPUs", min: 1, max: 16 },
+  { kind: "choice", key: "weight_bits", label: "Bits per weight", options: [[16, "16 (bf16)"], [8, "8"], [4, "4"]] },
+  { kind: "choice", key: "group", label: "16-bit scale for each", options: [[0, "no scales"], [32, "32 weights"], [64, "64 weights"], [128, "128 weights"]] },
+  { kind: "choice", key: "kv_bits", label: "KV cache", options: [[16, "16 bits a value"], [8, "8 bits a value"]] },
+  modelChoice,
 ];
 
 function question(state, { gpu }) {

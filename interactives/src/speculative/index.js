@@ -147,6 +147,7 @@ function outcomeOf(state, step, all) {
 export default explorer({
   name: "speculative",
   title: "One speculative round",
+  tall: true,
   usesGpu: false,
   defaults: { rule: "exact", k: 3, closeness: 0, seed: 1 },
   controls,

@@ -139,6 +139,7 @@ function view(state, env) {
 export default explorer({
   name: "timeline",
   title: "Batching timeline",
+  tall: true,
   defaults: { model: "llama-3-8b", gpu: "", seed: 0, slots: 4, budget: 256 },
   controls,
   question,
