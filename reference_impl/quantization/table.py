@@ -68,7 +68,8 @@ _IN_LESSONS = (
 _RANK = {"gptq": 0, "awq": 1, "rounding": 2}  # on one grid, best first
 
 Say = Callable[[str], None]
-Speed = Callable[[str, Recipe | None], float | None]  # (source, recipe or None for float) -> token/s at batch 1
+Rates = dict[tuple[int, int | None] | None, float]  # (bits, group size), or None for float -> token/s at batch 1
+Speed = Callable[[str, Sequence[Recipe]], Rates]
 
 
 def label(recipe: Recipe) -> str:
@@ -100,7 +101,7 @@ def measure(
     recipes: Sequence[Recipe] = RECIPES,
     amount: Amount | None = None,
     seed: int = 0,
-    speed: Speed = lambda source, recipe: None,
+    speed: Speed = lambda source, recipes: {},
     say: Say = lambda text: None,
 ) -> Section:
     """All rows for one model, with their notes. `folder` keeps what is finished."""
@@ -129,12 +130,15 @@ def measure(
         row: Row = {"weights": name, "bits": 8 * n_bytes / n_weights, "linear_mb": n_bytes / 1e6}
         states = reference if name == FLOAT else {k: hidden_states(model, p) for k, p in given.evaluation.items()}
         row |= _quality(model, states, reference, given, tokenizer)
-        row["tokens_per_second"] = None if name == OWN_GRID else speed(source, recipe)
         row["cpu_seconds"] = round(time.process_time() - used, 1)
         section.rows.append(row)
         _write_whole(done, json.dumps(row))
         shutil.rmtree(layers, ignore_errors=True)
         say(f"{config.name}, {name}: KL {row['kl']:.4f} nats a token ({time.perf_counter() - started:.0f} s)")
+    rates = speed(source, recipes)
+    for row, (name, recipe) in zip(section.rows, jobs, strict=True):
+        form = None if recipe is None else (recipe.bits, recipe.group_size)
+        row["tokens_per_second"] = None if name == OWN_GRID else rates.get(form)
     section.notes += _notes(section, given, amount, predicted(recipes), already)
     return section
 
@@ -211,6 +215,8 @@ def _notes(section: Section, given: Material, amount: Amount, order: Sequence[st
         f"text: {n_tokens:,} tokens scored ({amount.code} windows of code, {amount.prose} of prose); calibration on"
         f" {amount.calibration * amount.length:,} tokens of other files; answer tokens: {answers}",
         f"{sum(row['cpu_seconds'] for row in section.rows):,.0f} CPU-seconds for all rows, quantizing included",
+        "token/s: decode at batch 1 in this run, by the engine's own kernels, float as bf16; a format has one speed,"
+        " whatever the method; 3 bits have no kernel",
         "linear MB: the layers' matrices with fp16 scales, float as 16 bits; embeddings and head are not quantized",
     ]
     if already:

@@ -10,6 +10,7 @@ import json
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -20,6 +21,7 @@ from reference_impl.benchmarks.session import new_result
 from reference_impl.fetch import cache_dir
 from reference_impl.quantization.error import expected_error
 from reference_impl.quantization.held_out import held_out
+from reference_impl.quantization.speed import decode_rates
 from reference_impl.quantization.table import RECIPES, measure, predicted
 
 MODELS = ("course-target", weights.DEFAULT_MODEL)
@@ -51,17 +53,22 @@ def main(argv: list[str]) -> None:
     result = new_result("cpu")
     result.settings |= {"seed": options.seed, "text": texts.digest, "models": list(options.models)}
     unfinished = _folder(options.seed, texts.digest)
+    folders = [unfinished / hashlib.sha256(str(source).encode()).hexdigest()[:8] for source in options.models]
     if options.fresh:
-        shutil.rmtree(unfinished, ignore_errors=True)
-    for source in options.models:
-        kept = unfinished / hashlib.sha256(str(source).encode()).hexdigest()[:8]
-        section = measure(source, texts, kept, RECIPES, seed=options.seed, say=say)
+        _forget(folders)
+    for source, kept in zip(options.models, folders, strict=True):
+        section = measure(source, texts, kept, RECIPES, seed=options.seed, speed=decode_rates, say=say)
         result.sections.append(section)
         print(report.section_text(section) + "\n", flush=True)
     result.settings["seconds"] = round(time.perf_counter() - started)
     if options.output is not None:
         say(f"written: {result.write(options.output, ['quantization'])}")
-    shutil.rmtree(unfinished, ignore_errors=True)
+    _forget(folders)
+
+
+def _forget(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _folder(seed: int, digest: str) -> Path:

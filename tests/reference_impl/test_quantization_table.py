@@ -180,7 +180,14 @@ def test_pairs_in_the_predicted_order_are_counted() -> None:
 
 
 def test_a_table_has_a_row_for_the_float_model_and_each_recipe(folder: Path, texts: HeldOut, tmp_path: Path) -> None:
-    section = measure(str(folder), texts, tmp_path, FEW, AMOUNT, speed=lambda source, recipe: 12.0)
+    section = measure(
+        str(folder),
+        texts,
+        tmp_path,
+        FEW,
+        AMOUNT,
+        speed=lambda source, recipes: {None: 100.0, (8, 16): 180.0, (4, 16): 250.0},
+    )
     rows = {row["weights"]: row for row in section.rows}
     assert list(rows) == ["float", "int8 g16 rounding", "int4 g16 gptq", "int3 g16 awq"]
     assert rows["float"]["kl"] == 0
@@ -188,6 +195,7 @@ def test_a_table_has_a_row_for_the_float_model_and_each_recipe(folder: Path, tex
     assert rows["float"]["bits"] == 16
     assert [rows[name]["bits"] for name in list(rows)[1:]] == [9, 5, 4]  # a 16-bit scale for 16 weights
     assert 0 < rows["int8 g16 rounding"]["kl"] < rows["int4 g16 gptq"]["kl"] < rows["int3 g16 awq"]["kl"]
+    assert [row["tokens_per_second"] for row in section.rows] == [100.0, 180.0, 250.0, None]  # 3 bits: no kernel
     n_linear = 2 * (32 * 64 + 32 * 32 + 32 * 96 + 48 * 32)
     assert rows["float"]["linear_mb"] == pytest.approx(2 * n_linear / 1e6)
     assert all(set(row) == {*table.COLUMNS, "cpu_seconds"} for row in section.rows)
@@ -223,6 +231,7 @@ def test_the_command_predicts_first_then_measures_and_writes_json(
     monkeypatch.setenv("LLM_COURSE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(table_command, "held_out", lambda: texts)
     monkeypatch.setattr(table_command, "RECIPES", FEW)
+    monkeypatch.setattr(table_command, "decode_rates", lambda source, recipes: {})
     monkeypatch.setattr(table, "amount_for", lambda config: AMOUNT)
     assert main(["quantization-table", "--models", str(folder), "--output", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
@@ -233,7 +242,7 @@ def test_the_command_predicts_first_then_measures_and_writes_json(
     assert result.versions["torch"] == torch.__version__
     assert result.settings["text"] == texts.digest
     assert result.section("quantization tiny").rows[0]["weights"] == "float"
-    assert not any((tmp_path / "cache" / "quantization-table").iterdir())  # what was kept for a resume is gone
+    assert list((tmp_path / "cache").rglob("row-*.json")) == []  # what was kept for a resume is gone
 
 
 def test_a_model_that_is_not_there_is_an_error_before_the_work_begins(capsys: pytest.CaptureFixture[str]) -> None:
