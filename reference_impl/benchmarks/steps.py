@@ -14,16 +14,19 @@ import torch
 from reference_impl.cache import ContiguousCache
 from reference_impl.model import Llama
 from reference_impl.probe import median_seconds
+from reference_impl.recorded import RecordedPasses
 
 Clock = Callable[[], float]
 
 
-def step(model: Llama, batch: int = 1, behind: int = 0, n: int = 1, all_logits: bool = False) -> Callable[[], None]:
+def step(
+    model: Llama, batch: int = 1, behind: int = 0, n: int = 1, all_logits: bool = False, recorded: bool = False
+) -> Callable[[], None]:
     """A pass over `n` new tokens of each of `batch` sequences that have `behind` tokens in the cache.
 
     n = 1 with tokens behind is a decode step, n > 1 with none a prefill. `all_logits`: after every new token, as a
-    check of drafts needs them, not only after the last. The tokens are made up and the cache behind holds zeros:
-    neither changes how long a pass takes.
+    check of drafts needs them, not only after the last. `recorded`: as the engine runs short passes. The tokens are
+    made up and the cache behind holds zeros: neither changes how long a pass takes.
     """
     weights = model.embed
     cache = ContiguousCache(model.config, batch, behind + n, weights.dtype, weights.device)
@@ -33,10 +36,12 @@ def step(model: Llama, batch: int = 1, behind: int = 0, n: int = 1, all_logits: 
             cache.commit(cache.extend([(seq, [0] * behind)]))
     chunks = [(seq, [100 + i for i in range(n)]) for seq in range(batch)]
 
+    forward = RecordedPasses(model) if recorded else model
+
     @torch.inference_mode()
     def run() -> None:
         pass_ = cache.extend(chunks)
-        model(pass_, None if all_logits else pass_.last_rows)
+        forward(pass_, None if all_logits else pass_.last_rows)
         cache.abort(pass_)
 
     return run
@@ -48,8 +53,9 @@ def seconds(
     behind: int = 0,
     n: int = 1,
     all_logits: bool = False,
+    recorded: bool = False,
     repeats: int = 5,
     clock: Clock = time.perf_counter,
 ) -> float:
     """Seconds of that pass, the fastest of `repeats` after one to warm up; on a GPU by its own events."""
-    return median_seconds(step(model, batch, behind, n, all_logits), model.embed.device, clock, repeats, min)
+    return median_seconds(step(model, batch, behind, n, all_logits, recorded), model.embed.device, clock, repeats, min)

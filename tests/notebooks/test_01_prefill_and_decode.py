@@ -80,7 +80,7 @@ def test_the_machine_is_measured_and_its_bound_follows(it: Lesson) -> None:
     megabytes = it.number("probe-run", r"SmolLM2 +([\d.,]+) MB")
     assert megabytes in (538.1, 269.0)  # float32 on a CPU, bfloat16 on a GPU
     assert it.number("probe-run", r"bound +([\d.]+) ms") == pytest.approx(megabytes / bandwidth, rel=0.05)
-    assert 0.05 < it.number("measure-run", r"so (\d+)% of the bound") / 100 < 2
+    assert 0.05 < it.number("measure-run", r"so (\d+)% of the bound") / 100 < 5  # above 1: it was busy while probed
 
 
 @pytest.mark.model

@@ -39,6 +39,12 @@ def test_a_pass_has_the_new_tokens_of_all_sequences_and_can_be_repeated(
     assert seen == [([5, 6, 7, 8] * 3, n_rows)] * 2
 
 
+def test_a_recorded_pass_can_be_timed_too(model: Llama) -> None:
+    run = step(model, batch=2, behind=5, recorded=True)
+    run()
+    run()
+
+
 def test_the_fastest_of_several_runs_counts(model: Llama) -> None:
     ticks = iter([0.0, 3.0, 10.0, 11.0, 20.0, 22.0])
     assert seconds(model, repeats=3, clock=lambda: next(ticks)) == 1.0
