@@ -75,7 +75,7 @@ def run(
     try:
         while waiting or any(worker.piece is not None for worker in workers):
             while waiting and len(workers) < jobs:
-                workers.append(_start(context, work, dict(environment)))
+                workers.append(_start(context, work, dict(environment), workers))
             for worker in workers:
                 if worker.piece is None and waiting:
                     piece, worker.attempt = waiting.popleft()
@@ -125,18 +125,29 @@ def memory() -> int:
         return 0
 
 
-def _start(context: Any, work: Callable[[Any], Any], environment: dict[str, str]) -> _Worker:
+def _start(context: Any, work: Callable[[Any], Any], environment: dict[str, str], others: Iterable[_Worker]) -> _Worker:
     ours, theirs = context.Pipe()
     listening, life = context.Pipe(duplex=False)
-    process = context.Process(target=_serve, args=(work, theirs, listening, environment), daemon=True)
+    inherited: list[Connection] = []
+    if context.get_start_method() == "fork":  # a worker that holds its own `life` open would never see it close
+        inherited = [ours, life, *(end for other in others for end in (other.connection, other.life))]
+    process = context.Process(target=_serve, args=(work, theirs, listening, environment, inherited), daemon=True)
     process.start()
     theirs.close()
     listening.close()
     return _Worker(process, ours, life, _STARTING, deadline=time.monotonic() + _READY)
 
 
-def _serve(work: Callable[[Any], Any], connection: Connection, life: Connection, environment: dict[str, str]) -> None:
+def _serve(
+    work: Callable[[Any], Any],
+    connection: Connection,
+    life: Connection,
+    environment: dict[str, str],
+    inherited: list[Connection],
+) -> None:
     """The life of a worker."""
+    for end in inherited:
+        end.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that hands out the work
     os.environ.update(environment)
     warnings.filterwarnings("ignore", module=r"nbgrader|sqlalchemy|traitlets|jupyter")
