@@ -10,7 +10,7 @@ from pathlib import Path
 
 from reference_impl import cli
 
-SECTIONS = ("decode", "passes", "batching", "prefix", "memory", "speculative")
+SECTIONS = ("decode", "passes", "batching", "prefix", "memory", "quantized", "speculative")
 GPU_SECTIONS = ("correctness", "decode", "prefill", "speculative")
 RESULTS = Path(__file__).parent / "results"
 

@@ -121,7 +121,8 @@ def _quantized(
     (n, n_in), n_out = x.shape, weight.shape[0] // (2 if gated else 1)
     out = torch.empty(n, n_out, dtype=torch.float32)
     sums = x if delta is None else torch.empty_like(x)
-    _kernel("quantized_int8" if weight.bits == 8 else "quantized_int4", torch.float32).run(
+    usual = "_usual" if weight.width == cpu_quantized.USUAL else ""
+    _kernel(f"quantized_int{weight.bits}{usual}", torch.float32).run(
         *(rows, weight.codes, out, n, n_in, n_out, delta, norm, _is_bf16(norm), _bits(eps)),
         *(None if delta is None else sums, bias, gated, _share(n_out), _is_bf16(bias)),
         *(weight.scales, weight.shifts, weight.group_size, weight.width, weight.stored, weight.scales.shape[1]),

@@ -227,14 +227,28 @@ def split_pairs(x):  # type: ignore[no-untyped-def]
 
 
 @njit
-def finish(out, up, bias, low, gated):  # type: ignore[no-untyped-def]
-    """out [n, rows] := silu(out) * up for a gated matrix; plus bias[low:]."""
+def gate(out, up):  # type: ignore[no-untyped-def]
+    for r in range(out.size):
+        out[r] = out[r] / (np.float32(1) + exp(-out[r])) * up[r]
+
+
+@njit
+def add(out, bias):  # type: ignore[no-untyped-def]
+    for r in range(out.size):
+        out[r] += bias[r]
+
+
+@njit
+def finish(out, up, bias, low, high):  # type: ignore[no-untyped-def]
+    """out[:, low:high] := silu(out) * up for a gated matrix, plus bias[low:high] for one that has it.
+
+    Row by row, since only a slice of a row is known to be contiguous, and only such a loop becomes a vector's.
+    """
     for i in range(len(out)):
-        for r in range(out.shape[1]):
-            if gated:
-                out[i, r] = out[i, r] / (np.float32(1) + exp(-out[i, r])) * up[i, r]
-            else:
-                out[i, r] += bias[low + r]
+        if len(up):
+            gate(out[i, low:high], up[i])
+        if len(bias):
+            add(out[i, low:high], bias[low:high])
 
 
 @njit
@@ -260,8 +274,7 @@ def linear(p, rows, weight):  # type: ignore[no-untyped-def]
         multiply_any(rows, weight[low:high], out[:, low:high], wide)
         if gated:
             multiply_any(rows, weight[n_out + low : n_out + high], up[:, : high - low], wide)
-        if gated or bias:
-            finish(out[:, low:high], up, biases, low, gated)
+        finish(out, up, biases, low, high)
 
 
 def linear_f32(p):  # type: ignore[no-untyped-def]

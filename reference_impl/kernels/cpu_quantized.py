@@ -1,7 +1,7 @@
 """Numba kernel: few rows of x times an int8 or int4 matrix that stays as it is, in integers.
 
-The weights are exact; x is rounded to 16 bits with a scale of its own for each group of weights, an error of at most
-2^-16 of the largest value in that group (llama.cpp's Q8_0 rounds x to 8 bits). Integers pay twice: sixteen products an
+The weights are exact; each row of x is rounded to 16 bits, an error of at most 2^-16 of its largest value (llama.cpp
+rounds to 8 bits, in groups of 32). Integers pay twice: sixteen products an
 instruction, and no conversion of the weights. At batch 1 over SmolLM2's matrices int8 with float32 activations took
 1.2 times as long (two AVX2 cores). What comes before and after the product is `cpu_linear`'s.
 """
@@ -12,71 +12,100 @@ import numpy as np
 from numba import carray, njit
 
 from reference_impl.kernels.cpu_linear import dot_1, finish, keep_sums, prepared, widened
-from reference_impl.kernels.threads import F32, pointer, take
+from reference_impl.kernels.threads import F32, FAST, pointer, take
 from reference_impl.kernels.vectors import group_dots
 
 MOST = 32767  # of an activation's code
+USUAL = 128  # codes of a group, for which there is a faster kernel
 int8_dots_1, int8_dots_4 = group_dots(8, 1), group_dots(8, 4)
 int4_dots_1, int4_dots_4 = group_dots(4, 1), group_dots(4, 4)
+int8_usual_1, int8_usual_4 = group_dots(8, 1, USUAL), group_dots(8, 4, USUAL)
+int4_usual_1, int4_usual_4 = group_dots(4, 1, USUAL), group_dots(4, 4, USUAL)
+
+
+@njit(fastmath=FAST)
+def is_finite(x):  # type: ignore[no-untyped-def]
+    zero = np.float32(0)
+    for j in range(x.size):
+        zero += x[j] * np.float32(0)  # NaN for what is not finite
+    return zero == 0
+
+
+@njit(fastmath=FAST | {"nnan"})
+def largest(x):  # type: ignore[no-untyped-def]
+    """The largest magnitude, for finite x: only then can the loop be a vector's."""
+    top = np.float32(0)
+    for j in range(x.size):
+        size = abs(x[j])
+        top = size if size > top else top
+    return top
+
+
+@njit(fastmath=False)  # said outright: adding and subtracting 12582912 must round
+def round_to(x, inverse, codes):  # type: ignore[no-untyped-def]
+    """codes := x * inverse, to the nearest whole number, ties to even."""
+    for j in range(x.size):
+        codes[j] = np.int16((x[j] * inverse + np.float32(12582912)) - np.float32(12582912))
 
 
 @njit
-def rounded(rows, group_size, width, stored, codes, scales, sums):  # type: ignore[no-untyped-def]
-    """Rows [n, n_in] as codes int16 [n, stored], scales and sums (of code * scale) float32 [n, groups].
+def rounded(rows, width, group_size, codes, scales, sums):  # type: ignore[no-untyped-def]
+    """Rows [n, n_in] as codes int16 [n, stored] with scales [n]; sums of the codes of each group [n or 0, groups].
 
-    A group whose largest value is below 1e-30 counts as 0, one that is not finite becomes NaN.
+    A row whose largest value is below 1e-30 counts as 0, one with a value that is not finite becomes NaN.
     """
     n_in = rows.shape[1]
     most = min(np.float32(MOST), np.float32(2**31 / (256 * (width // 16))))  # 32-bit sums must not overflow
     codes[:] = 0
     for i in range(len(rows)):
-        for g in range(scales.shape[1]):
+        scales[i] = np.nan
+        if is_finite(rows[i]):
+            top = largest(rows[i])
+            scales[i] = top / most if top > np.float32(1e-30) else 0
+        for g in range(-(-n_in // group_size)):
             x = rows[i, g * group_size : min((g + 1) * group_size, n_in)]
-            top = np.float32(0)
-            for j in range(x.size):
-                top = max(top, abs(x[j]))
-            finite = True
-            for j in range(x.size):
-                finite &= abs(x[j]) <= np.float32(3.4e38)
-            scales[i, g], sums[i, g] = 0, 0
-            if not finite:
-                scales[i, g] = sums[i, g] = np.nan
-            elif top > np.float32(1e-30):
-                inverse = most / top
-                for j in range(x.size):
-                    codes[i, g * width + j] = np.int16(np.rint(x[j] * inverse))
-                scales[i, g] = top / most
+            to = codes[i, g * width : g * width + x.size]
+            if scales[i] > 0:
+                round_to(x, np.float32(1) / scales[i], to)
+            if len(sums):
                 total = np.int64(0)
-                for j in range(x.size):
-                    total += codes[i, g * width + j]
-                sums[i, g] = np.float32(total) * scales[i, g]
+                for j in range(to.size):
+                    total += to[j]
+                sums[i, g] = total
 
 
 @njit
-def multiply(dots_1, dots_4, w, w_scales, row_bytes, x, x_scales, low, high, out, width):  # type: ignore[no-untyped-def]
-    """x, x_scales times the weight rows low to high at the addresses w and w_scales -> out [n, high - low]."""
+def multiply(dots_1, dots_4, w, w_scales, row_bytes, groups, x, low, high, out, width):  # type: ignore[no-untyped-def]
+    """x times the weight rows low to high at the addresses w and w_scales -> out [n, high - low], not yet scaled."""
     n, stored = x.shape
-    groups = x_scales.shape[1]
     row = out.strides[0] // 4
     for r in range(low, high):
-        codes, scales, to = w + r * row_bytes, w_scales + r * groups * 4, out.ctypes.data + (r - low) * 4
+        codes, of_row, to = w + r * row_bytes, w_scales + r * groups * 4, out.ctypes.data + (r - low) * 4
         i = 0
         while i < n:
-            at, s, o = x.ctypes.data + i * stored * 2, x_scales.ctypes.data + i * groups * 4, to + i * row * 4
+            at, o = x.ctypes.data + i * stored * 2, to + i * row * 4
             if n - i < 4:
-                dots_1(codes, scales, at, s, o, stored, width, stored, groups, row)
+                dots_1(codes, of_row, at, o, stored, width, groups, stored, row)
                 i += 1
             else:
-                dots_4(codes, scales, at, s, o, stored, width, stored, groups, row)
+                dots_4(codes, of_row, at, o, stored, width, groups, stored, row)
                 i += 4
 
 
 @njit
-def subtract_shifts(out, shifts, sums):  # type: ignore[no-untyped-def]
-    """What zero points take away: out[i, r] -= shifts[r] · sums[i]."""
+def scale(out, factor):  # type: ignore[no-untyped-def]
+    for r in range(out.size):
+        out[r] *= factor
+
+
+@njit
+def settle(out, low, high, shifts, first, sums, scales):  # type: ignore[no-untyped-def]
+    """Each out[i, low:high] := (out - shifts[first:] · sums[i]) * scales[i]; shifts, of zero points, may be none."""
     for i in range(len(out)):
-        for r in range(out.shape[1]):
-            out[i, r] -= dot_1(shifts[r], sums[i])
+        if len(shifts):
+            for r in range(high - low):
+                out[i, low + r] -= dot_1(shifts[first + r], sums[i])
+        scale(out[i, low:high], scales[i])
 
 
 @njit
@@ -85,11 +114,10 @@ def linear(p, dots_1, dots_4, row_bytes):  # type: ignore[no-untyped-def]
     a = carray(p, 23)
     n, n_out, bias, gated, amount = a[4], a[6], a[12], a[13], a[14]
     group_size, width, stored, groups = a[18], a[19], a[20], a[21]
-    x, x_scales = np.empty((n, stored), np.int16), np.empty((n, groups), np.float32)
-    x_sums = np.empty((n, groups), np.float32)
-    rounded(prepared(p), group_size, width, stored, x, x_scales, x_sums)
-    n_all = n_out * (1 + gated)
-    shifts = carray(pointer(a[17], F32), (n_all if a[17] else 0, groups))
+    x, scales = np.empty((n, stored), np.int16), np.empty(n, np.float32)
+    sums = np.empty((n if a[17] else 0, groups), np.float32)
+    rounded(prepared(p), width, group_size, x, scales, sums)
+    shifts = carray(pointer(a[17], F32), (n_out * (1 + gated) if a[17] else 0, groups))
     out = carray(pointer(a[3], F32), (n, n_out))
     biases = widened(bias, n_out if bias else 0, a[15])
     up = np.empty((n if gated else 0, amount), np.float32)
@@ -101,16 +129,13 @@ def linear(p, dots_1, dots_4, row_bytes):  # type: ignore[no-untyped-def]
             keep_sums(p)
         high = min(low + amount, n_out)
         part = out[:, low:high]
-        multiply(dots_1, dots_4, a[2], a[16], row_bytes, x, x_scales, low, high, part, width)
-        if len(shifts):
-            subtract_shifts(part, shifts[low:high], x_sums)
+        multiply(dots_1, dots_4, a[2], a[16], row_bytes, groups, x, low, high, part, width)
+        settle(out, low, high, shifts, low, sums, scales)
         if gated:
             ups = up[:, : high - low]
-            multiply(dots_1, dots_4, a[2], a[16], row_bytes, x, x_scales, n_out + low, n_out + high, ups, width)
-            if len(shifts):
-                subtract_shifts(ups, shifts[n_out + low : n_out + high], x_sums)
-        if gated or bias:
-            finish(part, up, biases, low, gated)
+            multiply(dots_1, dots_4, a[2], a[16], row_bytes, groups, x, n_out + low, n_out + high, ups, width)
+            settle(up, 0, high - low, shifts, n_out + low, sums, scales)
+        finish(out, up, biases, low, high)
 
 
 def quantized_int8(p):  # type: ignore[no-untyped-def]
@@ -119,3 +144,11 @@ def quantized_int8(p):  # type: ignore[no-untyped-def]
 
 def quantized_int4(p):  # type: ignore[no-untyped-def]
     linear(p, int4_dots_1, int4_dots_4, carray(p, 23)[20] // 2)
+
+
+def quantized_int8_usual(p):  # type: ignore[no-untyped-def]
+    linear(p, int8_usual_1, int8_usual_4, carray(p, 23)[20])
+
+
+def quantized_int4_usual(p):  # type: ignore[no-untyped-def]
+    linear(p, int4_usual_1, int4_usual_4, carray(p, 23)[20] // 2)

@@ -14,7 +14,7 @@ def quantized_linear(
 ) -> Tensor:
     """x [n, in] times the matrix [out, in] transposed, plus bias [out] -> [n, out] in x's dtype.
 
-    On a CPU the kernel rounds x to 16 bits, with a scale for each group of weights. ValueError if the shapes do not fit
+    On a CPU the kernel rounds each row of x to 16 bits. ValueError if the shapes do not fit
     each other, or `backend` cannot take this input.
     """
     _check(x, weight, bias, backend)

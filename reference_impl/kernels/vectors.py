@@ -2,7 +2,7 @@
 
 Written directly in LLVM's vectors, sixteen weights at a time: widened to 16 bits, multiplied by 16-bit activations and
 added in pairs to 32-bit sums (one instruction on x86, `vpmaddwd`; LLVM finds what other processors have). At the end of
-a group the sums become float32 and are multiplied by the scales. From a plain loop LLVM makes the same instructions,
+a group the sums become float32 and are multiplied by its scale. From a plain loop LLVM makes the same instructions,
 but adds up each group's eight sums to one, which takes a third of the time.
 """
 
@@ -16,55 +16,70 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 LANES = 16  # weights that are multiplied at once
+FUSED = ("contract",)  # a product and its sum may be rounded once
 STEP = {8: 16, 4: 32}  # weights that one load of 16 bytes holds; a group takes up a multiple of it
 
 _F32, _I8, _I16, _I32, _I64 = ir.FloatType(), *(ir.IntType(bits) for bits in (8, 16, 32, 64))
 
 
-def group_dots(bits: int, n: int) -> Any:
+def group_dots(bits: int, n: int, width: int | None = None) -> Any:
     """The dot products of one row of int8 or int4 weights with n rows of x, as a function for Numba kernels.
 
-    dots(w, scales, x, x_scales, out, n_in, width, x_row, x_scales_row, out_row): addresses, then numbers of values.
-    w: a row's codes, n_in of them, a multiple of STEP; scales: float32 [groups], `width` codes each, the last one
-    maybe fewer. x: int16 [n, n_in], rows x_row apart; x_scales float32 [n, groups]. The result i goes to
-    out[i * out_row]. int4 codes: a byte of a block of 32 holds in its lower half one of the first 16, in its upper half
-    one of the last 16.
+    dots(w, scales, x, out, n_in, width, groups, x_row, out_row): addresses, then numbers of values. w: a row's codes,
+    n_in of them, a multiple of STEP; scales: float32 [groups], `width` codes each, the last one maybe fewer. x: int16
+    [n, n_in], rows x_row apart. The result i goes to out[i * out_row]. int4 codes: a byte of a block of 32 holds in
+    its lower half one of the first 16, in its upper half one of the last 16. With a `width` given here full groups are
+    that wide, and need no inner loop.
     """
 
     @intrinsic
-    def dots(typing_context, w, scales, x, x_scales, out, n_in, width, x_row, x_scales_row, out_row):  # type: ignore[no-untyped-def]
-        return types.void(*[types.int64] * 10), _build
+    def dots(typing_context, w, scales, x, out, n_in, width, groups, x_row, out_row):  # type: ignore[no-untyped-def]
+        return types.void(*[types.int64] * 9), generate
 
-    def _build(context: Any, build: Any, signature: Any, arguments: Any) -> Any:
-        w, scales, x, x_scales, out, n_in, width, x_row, x_scales_row, out_row = arguments
+    def generate(context: Any, build: Any, signature: Any, arguments: Any) -> Any:
+        w, scales, x, out, n_in, any_width, groups, x_row, out_row = arguments
         totals = [cgutils.alloca_once_value(build, _zeros(_F32, 8)) for _ in range(n)]
         sums = [cgutils.alloca_once_value(build, _zeros(_I32, 8)) for _ in range(n)]
-        groups = build.sdiv(build.add(n_in, build.sub(width, _I64(1))), width)
-        with cgutils.for_range(build, groups) as loop:
-            start = build.mul(loop.index, width)
-            end = build.add(start, width)
-            end = build.select(build.icmp_signed("<", end, n_in), end, n_in)
+        span = any_width if width is None else _I64(width)
+
+        def add_products(at: Any) -> None:
+            _add_products(build, w, at, bits, x, x_row, sums)
+
+        def add_group(group: Any, low: Any, high: Any, n_steps: int | None = None) -> None:
+            """Codes low to high, n_steps of them where that is known, times the group's scale into the totals."""
             for one in sums:
                 build.store(_zeros(_I32, 8), one)
-            with cgutils.for_range_slice(build, start, end, _I64(STEP[bits])) as (at, _):
-                parts = _codes(build, w, at, bits)
-                for i in range(n):
-                    row = build.add(build.mul(_I64(i), x_row), at)
-                    for k, part in enumerate(parts):
-                        values = _load(build, x, build.add(row, _I64(LANES * k)), ir.VectorType(_I16, LANES), 2)
-                        build.store(build.add(build.load(sums[i]), _pair_sums(build, part, values)), sums[i])
-            scale = _load(build, scales, loop.index, _F32, 4)
+            if n_steps is not None:
+                for k in range(n_steps):
+                    add_products(build.add(low, _I64(k * STEP[bits])))
+            else:
+                with cgutils.for_range_slice(build, low, high, _I64(STEP[bits])) as (at, _):
+                    add_products(at)
+            scale = _splat(build, _load(build, scales, group, _F32, 4))
             for i in range(n):
-                place = build.add(build.mul(_I64(i), x_scales_row), loop.index)
-                both = build.fmul(scale, _load(build, x_scales, place, _F32, 4))
-                term = build.fmul(build.sitofp(build.load(sums[i]), ir.VectorType(_F32, 8)), _splat(build, both))
-                build.store(build.fadd(build.load(totals[i]), term), totals[i])
+                term = build.fmul(build.sitofp(build.load(sums[i]), ir.VectorType(_F32, 8)), scale, flags=FUSED)
+                build.store(build.fadd(build.load(totals[i]), term, flags=FUSED), totals[i])
+
+        last = build.sub(groups, _I64(1))
+        with cgutils.for_range(build, last) as loop:
+            start = build.mul(loop.index, span)
+            add_group(loop.index, start, build.add(start, span), None if width is None else width // STEP[bits])
+        add_group(last, build.mul(last, span), n_in)
         for i in range(n):
             place = build.add(out, build.mul(build.mul(_I64(i), out_row), _I64(4)))
             build.store(_total(build, build.load(totals[i])), build.inttoptr(place, _F32.as_pointer()))
         return context.get_dummy_value()
 
     return dots
+
+
+def _add_products(build: Any, w: Any, at: Any, bits: int, x: Any, x_row: Any, sums: list[Any]) -> None:
+    """The codes that one load brings, times as many values of each row of x."""
+    for k, part in enumerate(_codes(build, w, at, bits)):
+        for i, one in enumerate(sums):
+            place = build.add(build.add(build.mul(_I64(i), x_row), at), _I64(LANES * k))
+            values = _load(build, x, place, ir.VectorType(_I16, LANES), 2)
+            build.store(build.add(build.load(one), _pair_sums(build, part, values)), one)
 
 
 def _codes(build: Any, w: Any, at: Any, bits: int) -> list[Any]:

@@ -19,6 +19,7 @@ from fused_cases import Rows, norm_linear_errors, rotated_attention_errors
 from paged_cases import Case, Paged, expected_attention, paged
 
 from reference_impl import kernels
+from reference_impl.quantization.rounding import quantize
 
 BF16 = torch.bfloat16
 CASES = {
@@ -33,6 +34,13 @@ CASES = {
 ROWS = {"rows, odd sizes": Rows(3, 20, 14), "rows, bfloat16": Rows(2, 33, 6, BF16)}
 TURNED = {
     name: CASES[name] for name in ("one token", "bfloat16, verification of four", "three heads a KV head, chunks")
+}
+QUANTIZED = {  # rows of x, out, in, group size, bits, symmetric
+    "int8, one row, odd sizes": (1, 20, 70, 32, 8, True),
+    "int8, five rows, zero points": (5, 7, 40, 20, 8, False),
+    "int4, one row, a partial group": (1, 18, 200, 128, 4, True),
+    "int4, eight rows, zero points": (8, 5, 96, 64, 4, False),
+    "int8, a group as long as the row, bfloat16": (2, 17, 48, None, 8, True),
 }
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -61,6 +69,20 @@ def stored_right(made: Paged, device: str) -> bool:
         if not torch.equal(cache.cpu().nan_to_num(7.0), expected.nan_to_num(7.0)):
             return False
     return True
+
+
+def quantized_error(
+    n: int, n_out: int, n_in: int, group_size: int | None, bits: int, symmetric: bool, device: str, bf16: bool
+) -> float:
+    """Of the product with bias, relative to the largest value of the twin's."""
+    random = torch.Generator().manual_seed(0)
+    found = quantize(torch.randn(n_out, n_in, generator=random), bits, group_size, symmetric=symmetric)
+    packed = kernels.pack(found.q, found.scales, found.zeros, bits, found.group_size).to(device)
+    dtype = BF16 if bf16 else torch.float32
+    x, bias = (torch.randn(size, generator=random).to(device, dtype) for size in ((n, n_in), (n_out,)))
+    twin = kernels.quantized_linear(x.float(), packed, bias.float(), backend="torch")
+    got = kernels.quantized_linear(x, packed, bias, backend="triton")
+    return ((got - twin).abs().max() / twin.abs().max()).item()
 
 
 def limit(case: Case) -> float:
@@ -108,6 +130,12 @@ def test_interpreted_norm_and_gate_equal_the_definition(name: str, interpreted: 
 
 
 @needs_triton
+@pytest.mark.parametrize("name", QUANTIZED)
+def test_interpreted_products_with_codes_equal_the_twin(name: str, interpreted: dict) -> None:
+    assert interpreted[name]["quantized"] < (2e-2 if "bfloat16" in name else 1e-5)
+
+
+@needs_triton
 @pytest.mark.parametrize("name", TURNED)
 def test_interpreted_rotation_and_store_equal_one_after_the_other(name: str, interpreted: dict) -> None:
     errors = interpreted[f"{name}, rotated"]
@@ -120,6 +148,8 @@ def test_interpreted_rotation_and_store_equal_one_after_the_other(name: str, int
 def test_on_the_gpu_the_steps_between_the_matrices_equal_their_definitions() -> None:
     for case in (*ROWS.values(), Rows(5, 4096, 64, BF16)):
         assert max(norm_linear_errors(case, "cuda", "triton").values()) < (1e-3 if case.dtype is torch.float32 else 0.1)
+    for name, shape in QUANTIZED.items():
+        assert quantized_error(*shape, "cuda", "bfloat16" in name) < (2e-2 if "bfloat16" in name else 1e-5)
     for case in TURNED.values():
         assert max(rotated_attention_errors(case, "cuda", "triton").values()) < limit(case)
 
@@ -144,5 +174,8 @@ def test_a_captured_step_follows_new_lengths_and_tables() -> None:
 if __name__ == "__main__":
     found = {name: largest_errors(case, "cpu") for name, case in CASES.items()}
     found |= {name: norm_linear_errors(case, "cpu", "triton") for name, case in ROWS.items()}
+    found |= {
+        name: {"quantized": quantized_error(*case, "cpu", "bfloat16" in name)} for name, case in QUANTIZED.items()
+    }
     found |= {f"{name}, rotated": rotated_attention_errors(case, "cpu", "triton") for name, case in TURNED.items()}
     print(json.dumps(found))
