@@ -62,7 +62,7 @@ def test_the_starter_is_wrong_and_the_first_difference_is_marked(page: Page) -> 
 
 def test_a_wrong_program_says_where_and_the_solution_shows_after_that_try(page: Page) -> None:
     write(page, solution("01_groupwise_int8").replace("/ 127", "/ 128"))
-    assert run(page).startswith("0 of 2 right. One group with an outlier: Line 1 differs at character 18")
+    assert run(page).startswith("0 of 2 right. One group with an outlier: Line 1 differs at character 20")
     page.get_by_text("A solution").click()
     expect(page.locator(".practice-solution pre")).to_contain_text("def quantize(group)")
 
