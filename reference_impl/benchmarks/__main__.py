@@ -20,6 +20,8 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     if options.show is not None:
         return _show(options.show)
+    if options.join is not None:
+        return _join(options.join, options.output or RESULTS)
     if options.gpu:
         from reference_impl.benchmarks import gpu
 
@@ -35,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, help=f"folder for JSON and plot (default: {RESULTS.name}/ beside this)")
     parser.add_argument("--model", help="a Hugging Face folder or GGUF file (default: the course's model)")
     parser.add_argument("--show", type=Path, metavar="FILE", help="print an earlier result")
+    parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="make one result of several runs of a day")
     parser.add_argument("--gpu", action="store_true", help=f"check and measure a GPU: {', '.join(GPU_SECTIONS)}")
     parser.add_argument("--budget", type=cli.whole_number, default=720, help="seconds for --gpu (720)")
     return parser
@@ -45,6 +48,15 @@ def _show(path: Path) -> int:
     from reference_impl.benchmarks.result import Result
 
     print(report.text(Result.from_json(path.read_text(), str(path))))
+    return 0
+
+
+def _join(paths: list[Path], folder: Path) -> int:
+    from reference_impl.benchmarks.result import Result
+    from reference_impl.benchmarks.session import finish, join
+
+    results = [Result.from_json(path.read_text(), str(path)) for path in paths]
+    finish(join(results), folder, lambda text: print(text, file=sys.stderr))
     return 0
 
 

@@ -48,6 +48,13 @@ def load_average() -> float | None:
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
+def real_time() -> bool:
+    """Whether this process goes ahead of all ordinary ones (`chrt -r 5 COMMAND`), so that they cannot disturb it."""
+    if not hasattr(os, "sched_getscheduler"):
+        return False
+    return os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR)
+
+
 def _processor() -> str:
     info = Path("/proc/cpuinfo")
     if info.is_file():

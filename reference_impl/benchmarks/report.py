@@ -25,6 +25,9 @@ def _head(result: Result) -> str:
         lines.append(f"not installed: {', '.join(absent)}")
     if result.settings.get("quick"):
         lines.append("a quick look: too few rounds to quote")
+    if result.settings.get("real_time"):
+        busy = result.settings.get("load_average")
+        lines.append(f"ran with real-time priority, ahead of whatever else wanted the cores (load average {busy:.1f})")
     if not result.settings.get("quiet", True):
         busy = result.settings.get("load_average")
         lines.append(f"NOT A QUIET MACHINE (load average {busy}): take the ratios as a guide, quote nothing")

@@ -23,7 +23,9 @@ from reference_impl.benchmarks import (
     peers,
     plot,
     prefix,
+    quantized,
     report,
+    session,
     speculative,
 )
 from reference_impl.benchmarks.bench import Bench
@@ -165,6 +167,27 @@ def test_a_result_survives_its_file_and_states_whether_targets_were_met(tmp_path
     assert Result.from_json(path.read_text()) == canned()
 
 
+def test_runs_of_one_day_and_machine_are_put_together(tmp_path: Path) -> None:
+    first, second = canned(), canned()
+    second.sections[0].name = "memory"
+    second.settings |= {"quiet": True, "load_average": 9.0}
+    joined = session.join([first, second])
+    assert [section.name for section in joined.sections] == ["prefix", "memory"]
+    assert joined.settings == {"quiet": False, "load_average": 9.0, "quick": False, "runs": 2}
+    with pytest.raises(ValueError, match="two runs bring the same section: prefix, prefix"):
+        session.join([first, canned()])
+    second.date = "2026-11-30"
+    with pytest.raises(ValueError, match="runs of 2026-11-29 and 2026-11-30 do not belong together"):
+        session.join([first, second])
+
+
+def test_a_run_with_real_time_priority_counts_as_quiet_and_says_so() -> None:
+    result = canned()
+    result.settings |= {"real_time": True, "quiet": True}
+    assert "ran with real-time priority" in report.text(result)
+    assert "NOT A QUIET MACHINE" not in report.text(result)
+
+
 def test_a_partial_run_does_not_replace_a_whole_one(tmp_path: Path) -> None:
     assert canned().write(tmp_path) != canned().write(tmp_path, ["decode", "quick"])
     assert len(list(tmp_path.iterdir())) == 2
@@ -234,7 +257,7 @@ def test_a_peer_that_does_not_start_is_missing_with_its_reason(monkeypatch: pyte
 
 def test_our_decode_step_is_the_pause_between_tokens_without_the_prompt() -> None:
     clock = FakeClock()
-    model = tiny_bench().model("fp32")
+    model = tiny_bench().load(torch.float64)  # not recorded: a replay would not run Python
 
     class Slow(Llama):
         def forward(self, batch, rows=None):  # type: ignore[no-untyped-def]
@@ -254,6 +277,18 @@ def test_passes_say_what_more_tokens_cost_and_leave_the_kernels_as_they_were() -
     assert [row["tokens"] for row in section.rows] == [1, 2, 4, 8, 16]
     assert section.rows[0]["fp32_cost"] == section.rows[0]["plain_cost"] == section.rows[0]["bound_cost"] == 1.0
     assert [target.limit for target in section.targets] == [1.4, 1.4]
+    assert_sound(section)
+
+
+def test_quantized_decode_is_compared_with_floats_and_predicted_from_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quantized, "bandwidth", lambda clock: lambda: 1e9)
+    section = quantized.run(tiny_bench())
+    rows = {(row["weights"], row["batch"]): row for row in section.rows if row["engine"] == "this engine"}
+    assert set(rows) == {("fp32", 1), ("bf16", 1), ("int8", 1), ("int8", 4), ("int4", 1), ("int4", 4)}
+    assert rows["fp32", 1]["megabytes"] > 1.9 * rows["bf16", 1]["megabytes"] > 3 * rows["int4", 1]["megabytes"]
+    assert rows["int8", 1]["predicted_ms"] == pytest.approx(rows["int8", 1]["megabytes"])  # at 1 GB/s
+    assert [target.limit for target in section.targets] == [1.6, 1.3, 0.9, 1.3, 1.3]
+    assert section.targets[2].value is None  # this model is not the peer's
     assert_sound(section)
 
 
