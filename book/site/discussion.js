@@ -44,11 +44,15 @@ async function isso(section, place, settings, root) {
   nameFields(thread);
 }
 
-/** Isso marks its form's fields by place only; readers who hear a page need names. */
+/** Isso's text area has no name, and each reply's form has the same ids again; readers who hear a page need both right. */
 function nameFields(thread) {
+  let count = 0;
   const name = () => {
-    for (const area of thread.querySelectorAll(".isso-textarea")) {
-      if (!area.hasAttribute("aria-label")) area.setAttribute("aria-label", "Your question or answer");
+    for (const area of thread.querySelectorAll(".isso-textarea:not([aria-label])")) area.setAttribute("aria-label", "Your question or answer");
+    for (const wrapper of thread.querySelectorAll(".isso-input-wrapper:not([data-named])")) {
+      const [label, input] = [wrapper.querySelector("label"), wrapper.querySelector("input")];
+      wrapper.dataset.named = "";
+      if (label && input) label.htmlFor = input.id = `isso-field-${++count}`;
     }
   };
   new MutationObserver(name).observe(thread, { childList: true, subtree: true });
