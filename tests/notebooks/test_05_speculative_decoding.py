@@ -102,6 +102,13 @@ def test_drafts_change_no_token_and_save_passes(it: Lesson) -> None:
 
 
 @pytest.mark.model
+def test_the_target_in_8_bits_is_a_draft_that_nearly_always_agrees(it: Lesson) -> None:
+    assert it.number("model-run", r"acceptance +([\d.]+)%") > 80
+    assert it.number("model-run", r"([\d.]+) tokens per pass") > 3
+    assert it.number("model-run", r"a draft pass costs +([\d.]+)") > 0
+
+
+@pytest.mark.model
 def test_the_figures_leave_something_for_a_page_without_a_kernel(it: Lesson) -> None:
     for cell, name in [("explorer", "draft"), ("round-widget", "speculative")]:
         (shown,) = it.data(cell)
