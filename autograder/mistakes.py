@@ -25,6 +25,7 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _INPUT = 80  # characters of an input that are matched
 _ANY_NUMBER = r"-?[\d.]+(e[+-]?\d+)?"
+_WHERE = re.compile(r" \(in (line \d+|a part) of the test.*")  # where the test itself could not go on
 _RAISED = re.compile(r"^(\w+): (\w[\w.]*) raised \1\b")
 
 
@@ -101,7 +102,7 @@ def _pattern(messages: Sequence[str], got: bool) -> str:
     first = messages[0]
     if raised := _RAISED.match(first):
         return f"^{raised[1]}: {_plain(raised[2])} raised {raised[1]}\\b"
-    head, *rest = first.split("\n")
+    head, *rest = _WHERE.sub("", first).split("\n")
     if len(set(messages)) > 1:
         return _without_numbers(head)
     match = _escaped(head)

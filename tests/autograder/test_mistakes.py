@@ -85,3 +85,15 @@ def test_prove_says_whose_hint_is_not_shown(tmp_path: Path) -> None:
     path.write_text(toml([added]))
     assert prove.unhinted(path, added.variant, {"values": message("3")}) == ""
     assert "python -m autograder hints ps" in prove.unhinted(path, variant, {"values": message("3")})
+
+
+def test_where_a_test_could_not_go_on_does_not_matter() -> None:
+    known = [
+        mistake(
+            "nothing", "TypeError: 'NoneType' object is not iterable (in line 4 of the test, which could not go on)"
+        )
+    ]
+    said = (
+        "TypeError: 'NoneType' object is not iterable (in a part of the test that is not shown, which could not go on)"
+    )
+    assert shown(known, said) == "Hint for nothing?"
