@@ -50,14 +50,14 @@ def practice(browser: Browser, address: str) -> tuple[float, float]:
     context = browser.new_context(service_workers="block")
     page = context.new_page()
     page.goto(address + "practice/01_groupwise_int8.html")
-    expect(page.locator(".practice-editor[data-ready]")).to_be_attached()
+    expect(page.locator(".practice-editor[data-ready]")).to_be_attached(timeout=60_000)
     times = []
     for _ in range(2):
         start = time.perf_counter()
         page.get_by_role("button", name="Run the samples").click()
         expect(page.locator(".practice-cases li").first).to_be_visible(timeout=120_000)
         times.append(time.perf_counter() - start)
-        expect(page.get_by_role("button", name="Stop")).to_be_disabled()
+        expect(page.get_by_role("button", name="Stop")).to_be_disabled(timeout=60_000)
     context.close()
     return times[0], times[1]
 
