@@ -64,6 +64,7 @@ COLUMNS = {
 }
 _IN_LESSONS = (
     "weights", "bits", "kl", "agreement", "perplexity_code", "arithmetic", "copying", "code", "long context",
+    "tokens_per_second",
 )  # fmt: skip
 _RANK = {"gptq": 0, "awq": 1, "rounding": 2}  # on one grid, best first
 
@@ -76,7 +77,7 @@ def label(recipe: Recipe) -> str:
     return f"int{recipe.bits} g{recipe.group_size or 'row'} {recipe.method}"
 
 
-def predicted(recipes: Sequence[Recipe] = RECIPES) -> list[str]:
+def predicted_order(recipes: Sequence[Recipe] = RECIPES) -> list[str]:
     """Labels, best first: by the grid's error on normal weights, and on one grid GPTQ before AWQ before rounding."""
     ranked = sorted(recipes, key=lambda r: (expected_error(r.group_size or 4096, r.bits), _RANK[r.method]))
     return [label(recipe) for recipe in ranked]
@@ -101,7 +102,7 @@ def measure(
     recipes: Sequence[Recipe] = RECIPES,
     amount: Amount | None = None,
     seed: int = 0,
-    speed: Speed = lambda source, recipes: {},
+    speed: Speed | None = None,
     say: Say = lambda text: None,
 ) -> Section:
     """All rows for one model, with their notes. `folder` keeps what is finished."""
@@ -135,11 +136,11 @@ def measure(
         _write_whole(done, json.dumps(row))
         shutil.rmtree(layers, ignore_errors=True)
         say(f"{config.name}, {name}: KL {row['kl']:.4f} nats a token ({time.perf_counter() - started:.0f} s)")
-    rates = speed(source, recipes)
+    rates = {} if speed is None else speed(source, recipes)
     for row, (name, recipe) in zip(section.rows, jobs, strict=True):
         form = None if recipe is None else (recipe.bits, recipe.group_size)
         row["tokens_per_second"] = None if name == OWN_GRID else rates.get(form)
-    section.notes += _notes(section, given, amount, predicted(recipes), already)
+    section.notes += _notes(section, given, amount, predicted_order(recipes), already)
     return section
 
 
@@ -150,6 +151,12 @@ def committed_table(model: str) -> Section | None:
     return None if result is None else result.section(name)
 
 
+def committed_rows(model: str) -> dict[str, Row]:
+    """Its rows by their first column; none if there is no table."""
+    section = committed_table(model)
+    return {} if section is None else {row["weights"]: row for row in section.rows}
+
+
 def lesson_table(model: str) -> str:
     """That table in the columns that a lesson talks about, with its notes and its machine, or that there is none."""
     section, result = committed_table(model), newest(f"quantization {model}")
@@ -157,7 +164,8 @@ def lesson_table(model: str) -> str:
         return (
             f"No table of {model} lies in this repository yet: `python -m reference_impl quantization-table` makes one."
         )
-    columns = {key: COLUMNS[key] for key in _IN_LESSONS}
+    measured = [key for key in _IN_LESSONS if any(row[key] is not None for row in section.rows)]
+    columns = {key: COLUMNS[key] for key in measured}
     short = Section(section.name, section.title, columns, section.rows, [], section.notes[1:])
     return f"{report.section_text(short)}\nmeasured on {result.hardware['name']}, {result.date}"
 
@@ -215,10 +223,13 @@ def _notes(section: Section, given: Material, amount: Amount, order: Sequence[st
         f"text: {n_tokens:,} tokens scored ({amount.code} windows of code, {amount.prose} of prose); calibration on"
         f" {amount.calibration * amount.length:,} tokens of other files; answer tokens: {answers}",
         f"{sum(row['cpu_seconds'] for row in section.rows):,.0f} CPU-seconds for all rows, quantizing included",
-        "token/s: decode at batch 1 in this run, by the engine's own kernels, float as bf16; a format has one speed,"
-        " whatever the method; 3 bits have no kernel",
         "linear MB: the layers' matrices with fp16 scales, float as 16 bits; embeddings and head are not quantized",
     ]
+    if any(row["tokens_per_second"] for row in section.rows):
+        notes.append(
+            "token/s: decode at batch 1 in this run, by the engine's own kernels, float as bf16; a format has one"
+            " speed, whatever the method; 3 bits have no kernel"
+        )
     if already:
         notes.append(
             "the trap: this file was made on the Q4_1 grid, so going there again loses nothing and says nothing;"

@@ -22,7 +22,7 @@ from reference_impl.fetch import cache_dir
 from reference_impl.quantization.error import expected_error
 from reference_impl.quantization.held_out import held_out
 from reference_impl.quantization.speed import decode_rates
-from reference_impl.quantization.table import RECIPES, measure, predicted
+from reference_impl.quantization.table import RECIPES, measure, predicted_order
 
 MODELS = ("course-target", weights.DEFAULT_MODEL)
 
@@ -42,7 +42,7 @@ def main(argv: list[str]) -> None:
     for source in options.models:
         weights.resolve(source)  # a name that does not exist is an error before the work begins
     print("Predicted order, best first, before anything is measured:")
-    for place, name in enumerate(predicted(RECIPES), start=1):
+    for place, name in enumerate(predicted_order(RECIPES), start=1):
         print(f"{place:3}. {name}")
     errors = {f"int{r.bits} g{r.group_size}": expected_error(r.group_size or 1, r.bits) for r in RECIPES}
     grids = ", ".join(f"{grid} {error:.1%}" for grid, error in errors.items())
@@ -53,11 +53,18 @@ def main(argv: list[str]) -> None:
     result = new_result("cpu")
     result.settings |= {"seed": options.seed, "text": texts.digest, "models": list(options.models)}
     unfinished = _folder(options.seed, texts.digest)
+    quiet = bool(result.settings["quiet"])
+    if not quiet:
+        say(
+            f"token/s will be left out: other programs are running (load average {result.settings['load_average']:.1f})"
+        )
     folders = [unfinished / hashlib.sha256(str(source).encode()).hexdigest()[:8] for source in options.models]
     if options.fresh:
         _forget(folders)
     for source, kept in zip(options.models, folders, strict=True):
-        section = measure(source, texts, kept, RECIPES, seed=options.seed, speed=decode_rates, say=say)
+        section = measure(
+            source, texts, kept, RECIPES, seed=options.seed, say=say, speed=decode_rates if quiet else None
+        )
         result.sections.append(section)
         print(report.section_text(section) + "\n", flush=True)
     result.settings["seconds"] = round(time.perf_counter() - started)

@@ -20,6 +20,7 @@ from reference_impl.quantization.groupwise import (
     quantize_per_tensor,
 )
 from reference_impl.quantization.report import quantize_group
+from reference_impl.quantization.table import committed_rows, pairs_as_predicted, predicted_order
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +83,36 @@ def test_prose_numbers_of_the_prediction(prose: str) -> None:
     assert f"{4 + 16 * 5 / 576:.3f} bits at groups of 128, not {bits_per_weight(4, 128)}" in prose
 
 
+def test_prose_numbers_of_the_judged_model(prose: str) -> None:
+    smol = committed_rows("smollm2-135m")
+    held, pairs = pairs_as_predicted(list(smol.values()), predicted_order())
+    assert f"{held} of {pairs} pairs stand as predicted" in prose
+    grid_32, grid_128, grid_3 = (
+        [smol[f"{grid} {method}"]["kl"] for method in ("rounding", "gptq", "awq")]
+        for grid in ("int4 g32", "int4 g128", "int3 g128")
+    )
+    assert f"GPTQ in groups of 128 ({grid_128[1]:.2f}) and AWQ ({grid_128[2]:.2f}) beat rounding" in prose
+    assert f"in groups of 32 ({grid_32[0]:.2f})" in prose
+    assert f"GPTQ cuts the KL of rounding from {grid_128[0]:.2f} to {grid_128[1]:.2f}" in prose
+    assert f"at 3 bits from {grid_3[0]:.1f} to {grid_3[1]:.1f}" in prose
+    worst = [smol[f"int3 g128 {method}"]["perplexity_code"] for method in ("rounding", "gptq")]
+    assert f"a perplexity of {worst[0]:.0f} on code after rounding and {worst[1]:.0f} after GPTQ" in prose
+    whole, damaged = smol["float"], smol["int4 g32 rounding"]
+    assert f"perplexity on code rises from {whole['perplexity_code']:.1f} to {damaged['perplexity_code']:.1f}" in prose
+    assert f"copying stays at {damaged['copying']:.0f}% of {whole['copying']:.0f}%" in prose
+    assert f"sums fall from {whole['arithmetic']:.0f}% to {damaged['arithmetic']:.0f}%" in prose
+    assert smol["Q4_1, its own grid"]["kl"] < 1e-9
+    assert f"8 bits change {100 - smol['int8 g128 rounding']['agreement']:.0f}% of the choices" in prose
+
+
+def test_prose_numbers_of_the_robust_model(prose: str) -> None:
+    target = committed_rows("course-target")
+    whole, damaged = target["float"], target["int4 g128 rounding"]
+    assert f"from {whole['bits_per_byte']:.2f} to {damaged['bits_per_byte']:.2f} bits per byte" in prose
+    assert f"{100 - damaged['agreement']:.0f}% of its choices" in prose
+    assert f"KL from {damaged['kl']:.3f} to {target['int4 g128 gptq']['kl']:.3f}" in prose
+
+
 # --- the lesson run from clean
 
 
@@ -128,12 +159,12 @@ def test_rounding_again_on_the_same_grid_looks_lossless_and_on_its_neighbours_do
 
 @pytest.mark.model
 def test_the_measured_error_grows_with_the_group_and_outlier_columns_explain_the_gap(run: Lesson, prose: str) -> None:
-    rows = {size: [float(cell.rstrip("%")) for cell in run.row("gap-run", str(size))] for size in (8, 32, 128, 512)}
-    assert [rows[size][0] for size in (8, 32, 128, 512)] == sorted(rows[size][0] for size in rows)
-    for measured, without_outliers, predicted in rows.values():
-        assert measured > predicted
-        assert without_outliers == pytest.approx(predicted, abs=0.5)
-    assert f"falls from {rows[512][0]:.0f}% to {rows[32][0]:.0f}%" in prose
+    errors = {size: [float(cell.rstrip("%")) for cell in run.row("gap-run", str(size))] for size in (8, 32, 128, 512)}
+    assert [errors[size][0] for size in (8, 32, 128, 512)] == sorted(errors[size][0] for size in errors)
+    for measured, without_outliers, expected in errors.values():
+        assert measured > expected
+        assert without_outliers == pytest.approx(expected, abs=0.5)
+    assert f"falls from {errors[512][0]:.0f}% to {errors[32][0]:.0f}%" in prose
     assert f"That costs {bits_per_weight(4, 32) - (4 + 16 * 2 / 576):.2f} bits per weight" in prose
 
 
@@ -146,3 +177,43 @@ def test_figures_are_drawn_and_the_slider_leaves_a_figure_for_pages_without_a_ke
     cells = [re.findall(r">([^<>]+)</td>", row) for row in rows[1:]]
     assert [row[0] for row in cells] == ["8", "16", "32", "64", "128", "256", "512"]
     assert cells[-1][4] + " of all weights become 0" in prose
+
+
+def percent(cell: str) -> float:
+    return float(cell.rstrip("%"))
+
+
+@pytest.mark.model
+def test_gptq_moves_the_weights_further_and_brings_the_outputs_closer(run: Lesson, prose: str) -> None:
+    rounding, gptq = ([percent(cell) for cell in run.row("gptq-run", method)] for method in ("rounding", "GPTQ"))
+    assert gptq[0] > 1.2 * rounding[0]  # weights
+    assert gptq[1] < 0.8 * rounding[1]  # outputs on the text that it was fitted to
+    assert gptq[1] < gptq[2] < 0.85 * rounding[2]  # and on other text
+    assert f"{gptq[0]}% off instead of {rounding[0]}%" in prose
+    assert f"{gptq[1]}% off instead of {rounding[1]}%" in prose
+    assert f"gains a little less: {gptq[2]}%" in prose
+
+
+@pytest.mark.model
+def test_awq_gains_where_some_inputs_are_large_and_hardly_elsewhere(run: Lesson, prose: str) -> None:
+    errors = {
+        ratio: [percent(cell) for cell in run.row("awq-run", f"ratio {ratio}")]
+        for ratio in ("  0", "0.1", "0.2", "0.3", "0.4", "0.6", "0.8")
+    }
+    plain = errors["  0"]
+    best = [min(column) for column in zip(*errors.values(), strict=True)]
+    assert best[1] < 0.75 * plain[1]
+    assert best[0] > 0.9 * plain[0]
+    assert f"For SmolLM2 the error falls from {plain[1]}% to {best[1]}%" in prose
+    assert f"it falls from {plain[0]}% to {best[0]}%" in prose
+    largest = run.row("awq-run", "largest / median input")
+    assert f"{largest[0]} times the median one, not {largest[1]} times" in prose
+
+
+@pytest.mark.model
+def test_the_committed_tables_are_shown_with_where_they_come_from(run: Lesson) -> None:
+    for cell, model in (("table-run", "smollm2-135m"), ("target-run", "course-target")):
+        for name in committed_rows(model):
+            assert any(line.startswith(name) for line in run.text(cell).splitlines())
+        assert "measured on " in run.text(cell)
+    assert [line.split(". ")[1] for line in run.text("order-run").splitlines()] == predicted_order()

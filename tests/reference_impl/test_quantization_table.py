@@ -19,7 +19,7 @@ from reference_impl.quantization.calibrate import Recipe, quantize_layers
 from reference_impl.quantization.evaluate import Item, WindowScore, accuracy, score, together
 from reference_impl.quantization.held_out import Amount, HeldOut, held_out, windows
 from reference_impl.quantization.passes import hidden_states
-from reference_impl.quantization.table import RECIPES, label, measure, pairs_as_predicted, predicted
+from reference_impl.quantization.table import RECIPES, label, measure, pairs_as_predicted, predicted_order
 from reference_impl.quantization.tasks import tasks
 from reference_impl.tokenizer import Tokenizer
 from reference_impl.training.bpe import train_bpe
@@ -165,13 +165,13 @@ def test_every_answer_of_a_task_is_right_and_can_be_known(texts: HeldOut, tokeni
 
 
 def test_the_predicted_order_goes_by_grid_and_then_by_method() -> None:
-    assert predicted() == [
+    assert predicted_order() == [
         "int8 g128 rounding",
         "int4 g32 gptq", "int4 g32 awq", "int4 g32 rounding",
         "int4 g128 gptq", "int4 g128 awq", "int4 g128 rounding",
         "int3 g128 gptq", "int3 g128 awq", "int3 g128 rounding",
     ]  # fmt: skip
-    assert set(predicted()) == {label(recipe) for recipe in RECIPES}
+    assert set(predicted_order()) == {label(recipe) for recipe in RECIPES}
 
 
 def test_pairs_in_the_predicted_order_are_counted() -> None:
@@ -231,7 +231,9 @@ def test_the_command_predicts_first_then_measures_and_writes_json(
     monkeypatch.setenv("LLM_COURSE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(table_command, "held_out", lambda: texts)
     monkeypatch.setattr(table_command, "RECIPES", FEW)
-    monkeypatch.setattr(table_command, "decode_rates", lambda source, recipes: {})
+    monkeypatch.setattr(
+        table_command, "decode_rates", lambda source, recipes: dict.fromkeys([None, (8, 16), (4, 16), (3, 16)], 55.0)
+    )
     monkeypatch.setattr(table, "amount_for", lambda config: AMOUNT)
     assert main(["quantization-table", "--models", str(folder), "--output", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
@@ -242,6 +244,8 @@ def test_the_command_predicts_first_then_measures_and_writes_json(
     assert result.versions["torch"] == torch.__version__
     assert result.settings["text"] == texts.digest
     assert result.section("quantization tiny").rows[0]["weights"] == "float"
+    speeds = {row["tokens_per_second"] for row in result.section("quantization tiny").rows}
+    assert speeds == ({55.0} if result.settings["quiet"] else {None})  # a busy machine has no speed to quote
     assert list((tmp_path / "cache").rglob("row-*.json")) == []  # what was kept for a resume is gone
 
 
