@@ -21,6 +21,7 @@ DRAFT_WIDTH = 128  # of the one-layer draft that SmolLM2 might have
 def notes(rows: Sequence[Row]) -> list[str]:
     """The formula's assumption, and what the rows of the acceptance table say about it."""
     dependent = [row for row in rows if abs(row["correlation"]) > 2 * row["correlation_error"]]
+    first = sum(row["positions"].split()[0] == min(row["positions"].split()) for row in rows)
     errors = [row["tokens_per_pass"] / row["formula"] - 1 for row in rows]
     return [
         "The formula (1 − α^(k+1))/(1 − α) takes acceptances for independent throws of one coin. Correlation: of a",
@@ -28,8 +29,9 @@ def notes(rows: Sequence[Row]) -> list[str]:
         f"{len(dependent)} of {len(rows)} rows.",
         "Easy stretches (names just seen, brackets that close, rows of a table) and hard ones follow each other, and",
         "two effects pull apart. In a streak k drafts pass more often than α^k says: more tokens a pass. But a refused",
-        "round is followed by one that starts in the same hard stretch, so position 1 is the worst and many rounds are",
-        f"short: fewer tokens a pass. Measured over formula here: {min(errors):+.1%} to {max(errors):+.1%}.",
+        "round is followed by one that starts in the same hard stretch, so many rounds are short: fewer tokens a pass.",
+        f"Position 1 is the lowest in {first} of {len(rows)} rows. Measured over formula here: {min(errors):+.1%} to "
+        f"{max(errors):+.1%}.",
     ]
 
 

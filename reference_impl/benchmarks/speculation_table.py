@@ -127,6 +127,10 @@ def speedup(subjects: Sequence[Subject], say: Callable[[str], None]) -> Section:
             "same": "same answer",
         },
     )
+    section.notes += [
+        "Predicted: tokens a pass by the formula, over what drafting and checking cost. A model of a few MB lies in",
+        "the processor's cache: its passes wait for arithmetic, not for memory, so checking more tokens is not free.",
+    ]
     for subject in subjects:
         for kind, answers in subject.answers.items():
             say(f"{subject.names['target']}, {subject.draft_name}, {kind}")

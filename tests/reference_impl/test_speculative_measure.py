@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from itertools import count
 
 import pytest
@@ -204,7 +203,9 @@ def test_the_break_even_acceptance_is_the_least_that_beats_the_look_up() -> None
 
 
 def test_the_notes_count_rows_whose_acceptances_depend_on_each_other() -> None:
-    row: dict[Hashable, float] = {"correlation_error": 0.1, "tokens_per_pass": 2.2, "formula": 2.0}
-    text = " ".join(notes([row | {"correlation": 0.3}, row | {"correlation": 0.1, "tokens_per_pass": 1.9}]))  # type: ignore[list-item]
-    assert "1 of 2 rows" in text
+    row = {"correlation_error": 0.1, "tokens_per_pass": 2.2, "formula": 2.0, "positions": "0.50 0.60"}
+    other = {"correlation": 0.1, "tokens_per_pass": 1.9, "positions": "0.50 0.40"}
+    text = " ".join(notes([row | {"correlation": 0.3}, row | other]))
+    assert "no accident: 1 of 2 rows" in text
+    assert "Position 1 is the lowest in 1 of 2 rows" in text
     assert "-5.0% to +10.0%" in text
