@@ -122,7 +122,7 @@ def exp(x):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def _call(typing_context: Any, function: Any, arguments: Any) -> Any:
+def call(typing_context: Any, function: Any, arguments: Any) -> Any:
     """function(arguments), both given as addresses."""
 
     def generate(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
@@ -135,7 +135,7 @@ def _call(typing_context: Any, function: Any, arguments: Any) -> Any:
 
 
 @intrinsic
-def _call_on_threads(typing_context: Any, parallel: Any, function: Any, arguments: Any, n_threads: Any) -> Any:
+def call_on_threads(typing_context: Any, parallel: Any, function: Any, arguments: Any, n_threads: Any) -> Any:
     """GOMP_parallel(function, arguments, n_threads, 0)."""
 
     def generate(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
@@ -155,28 +155,10 @@ def _launch(parallel, function, n_threads, *arguments):  # type: ignore[no-untyp
     for i in range(len(arguments)):
         packed[1 + i] = arguments[i]
     if parallel == 0 or n_threads == 1:
-        _call(function, packed.ctypes.data)
+        call(function, packed.ctypes.data)
     else:
-        _call_on_threads(parallel, function, packed.ctypes.data, n_threads)
+        call_on_threads(parallel, function, packed.ctypes.data, n_threads)
     return packed[-1]
-
-
-@njit(nogil=True, cache=True)
-def _launch_all(parallel, n_threads, functions, alone, ends, packed):  # type: ignore[no-untyped-def]
-    """Launches one after the other, arguments as they lie; the number of the first that left a status, or -1."""
-    first = 0
-    for i in range(len(functions)):
-        last = ends[i] - 1
-        packed[first] = packed[last] = 0
-        address = packed.ctypes.data + 8 * first
-        if parallel == 0 or n_threads == 1 or alone[i]:
-            _call(functions[i], address)
-        else:
-            _call_on_threads(parallel, functions[i], address, n_threads)
-        if packed[last] != 0:
-            return i
-        first = ends[i]
-    return -1
 
 
 class Recording:
@@ -188,7 +170,6 @@ class Recording:
 
     def __init__(self) -> None:
         self._functions: list[int] = []
-        self._alone: list[bool] = []
         self._packed: list[int] = []
         self._ends: list[int] = []
         self._kept: list[object] = []
@@ -199,21 +180,22 @@ class Recording:
 
     def __exit__(self, *_: object) -> None:
         _STATE.recording = None
-        self._arrays = tuple(np.array(x, np.int64) for x in (self._functions, self._alone, self._ends, self._packed))
+        self._arrays = tuple(np.array(x, np.int64) for x in (self._functions, self._ends, self._packed))
 
     def __len__(self) -> int:
         return len(self._functions)
 
-    def add(self, kernel: Kernel, alone: bool, arguments: tuple[Argument, ...], numbers: tuple[int, ...]) -> None:
+    def add(self, kernel: Kernel, arguments: tuple[Argument, ...], numbers: tuple[int, ...]) -> None:
         self._functions.append(kernel.address)
-        self._alone.append(alone)
         self._packed += (0, *numbers, 0)
         self._ends.append(len(self._packed))
         self._kept.append((kernel, arguments))
 
     def replay(self) -> None:
         """IndexError if a table or slot leads out of the memory that a kernel was given."""
-        if _launch_all(_PARALLEL, torch.get_num_threads(), *self._arrays) >= 0:
+        from reference_impl.kernels import team
+
+        if team.run(_PARALLEL, torch.get_num_threads(), *self._arrays) >= 0:
             raise IndexError("a block table, length or slot of this pass does not fit the cache")
 
 
@@ -237,7 +219,7 @@ class Kernel:
         numbers = tuple([_number(argument) for argument in arguments])
         recording = getattr(_STATE, "recording", None)
         if recording is not None:
-            recording.add(self, alone, arguments, numbers)
+            recording.add(self, arguments, numbers)
         return _launch(0 if alone else _PARALLEL, self.address, 1 if alone else torch.get_num_threads(), *numbers)
 
 
@@ -268,16 +250,16 @@ def _version() -> str:
     return "kernels-" + hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 
-def _find_parallel() -> int:
-    """The address of GOMP_parallel(function, argument, threads, flags) in torch's own OpenMP library; 0 if none."""
-    for name in ("libtorch_cpu.so", "libtorch_cpu.dylib"):
+def find(name: str) -> int:
+    """The address of a function in torch's own OpenMP library, or another that torch depends on; 0 if none has it."""
+    for file in ("libtorch_cpu.so", "libtorch_cpu.dylib"):
         try:
-            library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / name))
-            found = ctypes.cast(library.GOMP_parallel, ctypes.c_void_p)  # looked up in its dependencies too
+            library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / file))
+            found = ctypes.cast(getattr(library, name), ctypes.c_void_p)  # looked up in its dependencies too
         except (OSError, AttributeError):
             continue
         return found.value or 0
     return 0
 
 
-_PARALLEL = _find_parallel()
+_PARALLEL = find("GOMP_parallel")  # (function, argument, threads, flags)
