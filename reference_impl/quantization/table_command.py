@@ -67,7 +67,6 @@ def main(argv: list[str]) -> None:
         )
         result.sections.append(section)
         print(report.section_text(section) + "\n", flush=True)
-    result.settings["seconds"] = round(time.perf_counter() - started)
     if options.output is not None:
         say(f"written: {result.write(options.output, ['quantization'])}")
     _forget(folders)
