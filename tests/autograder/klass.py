@@ -70,7 +70,7 @@ def tree(*folders: Path) -> dict[str, str]:
     return found
 
 
-def _answer(text: str) -> Callable[[Path, str], None]:
+def answer(text: str) -> Callable[[Path, str], None]:
     def write_it(folder: Path, assignment: str) -> None:
         notebook = answered()
         cell(notebook, "double")["source"] = text
@@ -144,15 +144,15 @@ for name in ("/tmp/owned", "/marker", "/root/owned"):
 EQUAL = "class Yes(int):\n    def __eq__(self, other):\n        return True\n\n\ndef double(x):\n    return Yes(7)"
 
 KINDS = [
-    Kind("right", _answer(ANSWER), 5),
-    Kind("other-style", _answer("double = lambda x: sum([x, x])"), 5),
-    Kind("noisy", _answer(f"import sys, warnings\nprint('hm', file=sys.stderr)\nwarnings.warn('hm')\n{ANSWER}"), 5),
-    Kind("half", _answer("def double(x):\n    return abs(2 * x)"), 2, "test-minus-one"),
-    Kind("wrong", _answer("def double(x):\n    return x"), 0, "test-two"),
-    Kind("hard-coded", _answer("def double(x):\n    return {2: 4, -1: -2}[x]"), 3, "test-two"),
+    Kind("right", answer(ANSWER), 5),
+    Kind("other-style", answer("double = lambda x: sum([x, x])"), 5),
+    Kind("noisy", answer(f"import sys, warnings\nprint('hm', file=sys.stderr)\nwarnings.warn('hm')\n{ANSWER}"), 5),
+    Kind("half", answer("def double(x):\n    return abs(2 * x)"), 2, "test-minus-one"),
+    Kind("wrong", answer("def double(x):\n    return x"), 0, "test-two"),
+    Kind("hard-coded", answer("def double(x):\n    return {2: 4, -1: -2}[x]"), 3, "test-two"),
     Kind("stub", _edit(lambda notebook: cell(notebook, "double").update(cell(released(), "double"))), 0, "NotImpl"),
-    Kind("raises", _answer("1 / 0"), 0, "ZeroDivisionError"),
-    Kind("no-python", _answer("def double(x:"), 0, "SyntaxError"),
+    Kind("raises", answer("1 / 0"), 0, "ZeroDivisionError"),
+    Kind("no-python", answer("def double(x:"), 0, "SyntaxError"),
     Kind("not-json", _file(b'{"cells": ['), 0, "it is not JSON"),
     Kind("empty-file", _file(b""), 0, "the file is empty"),
     Kind("not-text", _file(bytes(range(256))), 0, "not UTF-8"),
@@ -162,9 +162,9 @@ KINDS = [
     Kind("test-deleted", _edit(_delete), 5),
     Kind("test-copied", _edit(_copy), 5),
     Kind("dies", _more("import os; os._exit(0)"), 5),
-    Kind("hangs", _answer("def double(x):\n    while True:\n        pass"), 0, "test-two"),
+    Kind("hangs", answer("def double(x):\n    while True:\n        pass"), 0, "test-two"),
     Kind("skips-tests", _edit(_skip), 0),
-    Kind("always-equal", _answer(EQUAL), 0),
+    Kind("always-equal", answer(EQUAL), 0),
     Kind("link-to-the-source", _link, 0, "it is a symbolic link"),
     Kind("attack", _more(ATTACK, first=True), 5),
     Kind("prints-much", _more("for _ in range(20):\n    print('x' * 1_000_000)"), 5),

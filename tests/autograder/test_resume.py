@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from klass import KINDS, PS, ROOT, Kind, environment, hand_in, make_class
+from klass import KINDS, PS, ROOT, Kind, answer, environment, hand_in, make_class
 
 from autograder.grade import Plan, grade_class
 
@@ -22,6 +22,10 @@ pytestmark = [
 ]
 
 QUICK = [kind for kind in KINDS if kind.name in ("right", "half", "wrong", "not-json", "renamed", "raises")]
+
+
+# Holds the batch up for some seconds of no processor time, so that it can be stopped before its end.
+SLEEPS = Kind("sleeps", answer("import time\n\n\ndef double(x):\n    time.sleep(60)"), 0)
 
 
 def _class(root: Path, count: int, *assignments: str) -> dict[str, Kind]:
@@ -60,7 +64,10 @@ def test_a_batch_that_is_stopped_in_the_middle_goes_on_with_what_is_missing(
     tmp_path: Path, how: signal.Signals
 ) -> None:
     root = tmp_path / "course"
-    members = _class(root, 6, PS)
+    members = _class(root, 4, PS)
+    for student in ("t1", "t2", "t3"):
+        members[student] = SLEEPS
+        hand_in(root, student, SLEEPS)
     process = _start(root, PS)
     _until(process, 1)
     below = _below(process.pid)
@@ -72,10 +79,10 @@ def test_a_batch_that_is_stopped_in_the_middle_goes_on_with_what_is_missing(
         assert errors.strip() == "autograder: interrupted; the same command goes on where it stopped"
     _end(below)
     done = _recorded(root)
-    assert 1 <= len(done) < 6
+    assert 1 <= len(done) < 7
     said: list[str] = []
     graded = grade_class(root, PS, Plan(jobs=2), said.append)
-    assert sum(line.startswith("autograde") for line in said) == 6 - len(done)
+    assert sum(line.startswith("autograde") for line in said) == 7 - len(done)
     assert {one.student: one.score for one in graded.results} == {name: kind.score for name, kind in members.items()}
 
 
