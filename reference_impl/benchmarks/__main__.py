@@ -35,6 +35,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="+", choices=names, metavar="SECTION", help=f"of {', '.join(SECTIONS)}")
     parser.add_argument("--quick", action="store_true", help="a look: few rounds, nothing to quote")
     parser.add_argument("--output", type=Path, help=f"folder for JSON and plot (default: {RESULTS.name}/ beside this)")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds without work in each round, for others (0)")
     parser.add_argument("--model", help="a Hugging Face folder or GGUF file (default: the course's model)")
     parser.add_argument("--show", type=Path, metavar="FILE", help="print an earlier result")
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="make one result of several runs of a day")
@@ -78,6 +79,7 @@ def _cpu(options: argparse.Namespace) -> int:
     source = options.model or weights.DEFAULT_MODEL
     encode = weights.load_tokenizer(weights.resolve(source)).encode
     bench = Bench(lambda dtype: weights.load(source, dtype).model, quick=options.quick, say=say, encode=encode)
+    bench.pause = options.pause
     if options.model is not None:
         bench.peers = ("transformers",)  # the others read files that only the default model has
     bench.say("loading the model")

@@ -26,6 +26,7 @@ class Bench:
     quick: bool = False
     rounds: int = 7
     seconds: float = 60.0  # for one comparison; a round under way is finished
+    pause: float = 0.0  # seconds in each round in which nothing runs, where others need the machine too
     peers: tuple[str, ...] = ("transformers", "llama.cpp", "vllm")
     say: Callable[[str], None] = lambda text: None
     encode: Callable[[str], list[int]] = lambda text: list(text.encode())  # the model's tokenizer; bytes for a toy
@@ -48,7 +49,14 @@ class Bench:
 
     def compare(self, runs: Mapping[str, Run], warm_up: bool = True) -> Samples:
         """All runs, interleaved."""
-        return interleave(runs, 2 if self.quick else self.rounds, self.clock, self.seconds, warm_up)
+        rounds = 2 if self.quick else self.rounds
+        if self.pause:
+            runs = {**runs, "pause": self._pause}
+        return interleave(runs, rounds, self.clock, self.seconds + rounds * self.pause, warm_up)
+
+    def _pause(self) -> float:
+        time.sleep(self.pause)
+        return self.pause
 
     def prompts(self, n: int, length: int, seed: int = 0) -> list[list[int]]:
         """Made-up token ids, the same for everyone; none of the first hundred, where control tokens live."""
