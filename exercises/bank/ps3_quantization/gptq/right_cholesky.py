@@ -1,12 +1,12 @@
-"""One Cholesky factor of the inverse, in torch, as the paper does it"""
+"""One Cholesky factor of the inverse, as the paper has it, and torch tensors"""
 
+import numpy as np
 import torch
 
 
 def gptq(weight, hessian, scales):
-    weight, hessian = torch.tensor(weight, dtype=torch.float64), torch.tensor(hessian, dtype=torch.float64)
-    scales = torch.tensor(scales, dtype=torch.float64)
-    upper = torch.linalg.cholesky(torch.linalg.inv(hessian), upper=True)
+    upper = torch.tensor(np.linalg.cholesky(np.linalg.inv(hessian)).T.copy())
+    weight, scales = torch.tensor(weight, dtype=torch.float64), torch.tensor(scales, dtype=torch.float64)
     q = torch.zeros(weight.shape, dtype=torch.int64)
     for i in range(weight.shape[1]):
         q[:, i] = torch.round(weight[:, i] / scales).clamp(-8, 7)
