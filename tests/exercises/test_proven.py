@@ -18,7 +18,7 @@ from autograder.course import Course
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(2400)
 def test_every_solution_of_the_bank_is_judged_right_in_the_sandbox() -> None:
     course, seed = Course(COURSE), secrets.randbelow(2**32)
     names = course.assignments()
