@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import pytest
 import released
-from practice import BY_ID, EXERCISES, Exercise, fill_practice, run
+from programs import BY_ID, EXERCISES, Exercise, fill_practice, run
 
 from reference_impl import arithmetic, batching, blocks
 from reference_impl.quantization.report import parse_quantization_input, quantization_report, quantize_group
