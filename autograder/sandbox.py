@@ -159,6 +159,7 @@ def start(job: Job, stdout: int = subprocess.DEVNULL) -> Sandbox:
 
 def check() -> list[str]:
     """Prove once in this process that a sandbox works; returns what is enforced. Raises SandboxError, with the cure."""
+    bwrap.find_bubblewrap()  # it may have gone since
     if _CONFIRMED:
         return list(_CONFIRMED)
     sandbox = start(Job([sys.executable, "-I", "-S", "-c", "pass"], Limits(wall_seconds=60)))

@@ -145,7 +145,7 @@ def test_grading_again_grades_only_what_changed(graded_course: GradedCourse) -> 
     write_submission(submission, {}, base="two-mistakes")
     graded, said = graded_course.again()
     assert [line for line in said if line.startswith("autograde")] == ["autograde [1/1] renamed"]
-    assert {result.student: result.score for result in graded.results} == first | {"renamed": 36}
+    assert {result.student: result.score for result in graded.results} == first | {"renamed": 45}
 
 
 def test_the_repositorys_released_bundle_is_what_the_source_gives_today(graded_course: GradedCourse) -> None:

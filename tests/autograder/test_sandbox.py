@@ -78,7 +78,7 @@ for name in ("autograder.checks", "autograder.grade", "reference_impl", "referen
         "yes autograder.checks", "no autograder.grade", "no reference_impl", "no reference_impl.hardware",
         "no interactives",
     ], words  # fmt: skip
-    said, _, words = run(code, allow=(sandbox.CHECKS, "reference_impl.hardware"))
+    said, _, words = run(code, allow=(outfit.CHECKS, "reference_impl.hardware"))
     assert said.split("\n")[2:4] == ["yes reference_impl", "yes reference_impl.hardware"], words
 
 
