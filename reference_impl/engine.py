@@ -125,7 +125,7 @@ class Engine:
             swap = Offloader(cache, config.host_blocks)
         shape = model.config
         return cls(
-            RecordedPasses(model) if config.recorded else model,
+            RecordedPasses(model, keep=config.keep_logits) if config.recorded else model,
             cache,
             config,
             max_context=shape.max_context,

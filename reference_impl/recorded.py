@@ -63,11 +63,14 @@ class _Recorded:
 class RecordedPasses:
     """A model for the engine that replays short passes where it can, and is the model itself where it cannot.
 
+    `keep`: logits stay as they are; without, the next pass writes into the same memory.
+
     What is recorded are addresses: whoever replaces a weight afterwards must make a new one.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, keep: bool = True) -> None:
         self.model = model
+        self.keep = keep
         self.refused = ""  # the operator that was in the way; then all goes to the model
         self._recorded: OrderedDict[Shape, _Recorded] = OrderedDict()
         self._storage: KVStorage | None = None
@@ -96,7 +99,7 @@ class RecordedPasses:
         if rows is not None and recorded.rows is not None:
             recorded.rows.copy_(rows)
         recorded.recording.replay()
-        return recorded.logits.clone()  # the next replay writes into the same place
+        return recorded.logits.clone() if self.keep else recorded.logits
 
     def _record(self, shape: Shape, batch: PackedBatch, rows: Tensor | None, width: int) -> Tensor:
         try:

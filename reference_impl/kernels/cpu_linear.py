@@ -155,24 +155,30 @@ def multiply(x, weight, out):  # type: ignore[no-untyped-def]
 
 
 @njit(fastmath=FAST)
-def sum_of_squares(x):  # type: ignore[no-untyped-def]
+def keep_and_square(x, delta, out):  # type: ignore[no-untyped-def]
+    """out := x + delta, or x where delta is empty; the sum of its squares."""
     total = np.float32(0)
-    for j in range(x.size):
-        total += x[j] * x[j]
+    if len(delta):
+        for j in range(out.size):
+            out[j] = x[j] + delta[j]
+            total += out[j] * out[j]
+    else:
+        for j in range(out.size):
+            out[j] = x[j]
+            total += x[j] * x[j]
     return total
 
 
 @njit
 def normed(x, delta, norm, eps):  # type: ignore[no-untyped-def]
     """rms_norm of x + delta (of x alone where delta has no rows): [n, n_in]."""
-    out = x.copy()
+    out = np.empty_like(x)
     for i in range(len(x)):
-        if len(delta):
-            for j in range(norm.size):
-                out[i, j] += delta[i, j]
-        scale = np.float32(1 / math.sqrt(sum_of_squares(out[i]) / norm.size + eps))
+        to, none = out[i], x[i, :0]
+        total = keep_and_square(x[i], delta[i] if len(delta) else none, to)
+        scale = np.float32(1 / math.sqrt(total / norm.size + eps))
         for j in range(norm.size):
-            out[i, j] = out[i, j] * scale * norm[j]
+            to[j] = to[j] * scale * norm[j]
     return out
 
 

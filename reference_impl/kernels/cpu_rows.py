@@ -12,7 +12,7 @@ import numpy as np
 from numba import carray, njit
 
 from reference_impl.kernels.cpu_attention import OUT_OF_RANGE, rotate_head
-from reference_impl.kernels.cpu_linear import sum_of_squares
+from reference_impl.kernels.cpu_linear import keep_and_square
 from reference_impl.kernels.threads import BF16, F32, exp, pointer, take, widen
 
 
@@ -28,9 +28,10 @@ def rms_norm(p, weight_type):  # type: ignore[no-untyped-def]
         i = take(p, np.int64(1))
         if i >= n:
             return
-        scale = np.float32(1 / math.sqrt(sum_of_squares(x[i]) / width + eps))
+        to = out[i]
+        scale = np.float32(1 / math.sqrt(keep_and_square(x[i], x[i, :0], to) / width + eps))
         for j in range(width):
-            out[i, j] = x[i, j] * scale * widen(weight[j])
+            to[j] = to[j] * scale * widen(weight[j])
 
 
 def rms_norm_f32(p):  # type: ignore[no-untyped-def]

@@ -57,6 +57,12 @@ def widen(typing_context: Any, value: Any) -> Any:
 
 
 @intrinsic
+def float_of(typing_context: Any, bits: Any) -> Any:
+    """The float32 whose bits these are."""
+    return F32(types.int32), lambda ctx, build, sig, args: build.bitcast(args[0], ir.FloatType())
+
+
+@intrinsic
 def even(typing_context: Any, pair: Any) -> Any:
     """The bfloat16 that comes first of a pair, as float32."""
 

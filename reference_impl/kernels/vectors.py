@@ -3,7 +3,8 @@
 Written directly in LLVM's vectors, sixteen weights at a time: widened to 16 bits, multiplied by 16-bit activations and
 added in pairs to 32-bit sums (one instruction on x86, `vpmaddwd`; LLVM finds what other processors have). At the end of
 a group the sums become float32 and are multiplied by its scale. From a plain loop LLVM makes the same instructions,
-but adds up each group's eight sums to one, which takes a third of the time.
+but adds up each group's eight sums to one, which takes a third of the time. With eight bits a weight the processor's own
+prefetching falls behind; asking for the lines ahead makes a decode step of SmolLM2 a tenth shorter (two AVX2 cores).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 LANES = 16  # weights that are multiplied at once
+LINE = 64  # bytes of a cache line
+AHEAD = 1536  # bytes between a weight and the line that is asked for meanwhile; 1 to 2 KB are alike here
 FUSED = ("contract",)  # a product and its sum may be rounded once
 STEP = {8: 16, 4: 32}  # weights that one load of 16 bytes holds; a group takes up a multiple of it
 
@@ -42,7 +45,11 @@ def group_dots(bits: int, n: int, width: int | None = None) -> Any:
         sums = [cgutils.alloca_once_value(build, _zeros(_I32, 8)) for _ in range(n)]
         span = any_width if width is None else _I64(width)
 
-        def add_products(at: Any) -> None:
+        def add_products(at: Any, k: int) -> None:
+            """The codes from `at` on, of a group's step k."""
+            if k % (LINE // 16) == 0:
+                byte = at if bits == 8 else build.lshr(at, _I64(1))
+                _prefetch(build, build.add(w, build.add(byte, _I64(AHEAD))))
             _add_products(build, w, at, bits, x, x_row, sums)
 
         def add_group(group: Any, low: Any, high: Any, n_steps: int | None = None) -> None:
@@ -51,10 +58,10 @@ def group_dots(bits: int, n: int, width: int | None = None) -> Any:
                 build.store(_zeros(_I32, 8), one)
             if n_steps is not None:
                 for k in range(n_steps):
-                    add_products(build.add(low, _I64(k * STEP[bits])))
+                    add_products(build.add(low, _I64(k * STEP[bits])), k)
             else:
                 with cgutils.for_range_slice(build, low, high, _I64(STEP[bits])) as (at, _):
-                    add_products(at)
+                    add_products(at, 0)
             scale = _splat(build, _load(build, scales, group, _F32, 4))
             for i in range(n):
                 term = build.fmul(build.sitofp(build.load(sums[i]), ir.VectorType(_F32, 8)), scale, flags=FUSED)
@@ -65,9 +72,9 @@ def group_dots(bits: int, n: int, width: int | None = None) -> Any:
             start = build.mul(loop.index, span)
             add_group(loop.index, start, build.add(start, span), None if width is None else width // STEP[bits])
         add_group(last, build.mul(last, span), n_in)
-        for i in range(n):
+        for i, total in enumerate(_lane_sums(build, [build.load(one) for one in totals])):
             place = build.add(out, build.mul(build.mul(_I64(i), out_row), _I64(4)))
-            build.store(_total(build, build.load(totals[i])), build.inttoptr(place, _F32.as_pointer()))
+            build.store(total, build.inttoptr(place, _F32.as_pointer()))
         return context.get_dummy_value()
 
     return dots
@@ -99,13 +106,39 @@ def _pair_sums(build: Any, a: Any, b: Any) -> Any:
     return build.add(_picked(build, product, range(0, LANES, 2)), _picked(build, product, range(1, LANES, 2)))
 
 
-def _total(build: Any, vector: Any) -> Any:
+def _lane_sums(build: Any, vectors: list[Any]) -> list[Any]:
+    """The sum of each vector's eight lanes; four vectors share the additions."""
+    if len(vectors) != 4:
+        return [_lane_sum(build, vector) for vector in vectors]
+    pairs = [_interleaved_sum(build, a, b, 1) for a, b in (vectors[:2], vectors[2:])]
+    both = _interleaved_sum(build, pairs[0], pairs[1], 2)  # lane k and lane 4 + k are of vector k
+    sums = build.fadd(_picked(build, both, range(4)), _picked(build, both, range(4, 8)))
+    return [build.extract_element(sums, _I32(k)) for k in range(4)]
+
+
+def _interleaved_sum(build: Any, a: Any, b: Any, run: int) -> Any:
+    """Of every 4 lanes of a and b the lower two added to the upper two, a's and b's in turn, `run` lanes at a time."""
+    order = {1: (0, 8, 1, 9), 2: (0, 1, 8, 9)}[run]
+    low = [lane + half for half in (0, 4) for lane in order]
+    masks = [ir.Constant(ir.VectorType(_I32, 8), [_I32(lane + k) for lane in low]) for k in (0, 2)]
+    return build.fadd(*(build.shuffle_vector(a, b, mask) for mask in masks))
+
+
+def _lane_sum(build: Any, vector: Any) -> Any:
     """The sum of eight lanes, half by half."""
     n = vector.type.count
     while n > 1:
         n //= 2
         vector = build.fadd(_picked(build, vector, range(n)), _picked(build, vector, range(n, 2 * n)))
     return build.extract_element(vector, _I32(0))
+
+
+def _prefetch(build: Any, address: Any) -> None:
+    """Asks for the cache line at the address, which need not be memory of ours."""
+    byte, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+    function = cgutils.get_or_insert_function(build.module, kind, "llvm.prefetch.p0")
+    build.call(function, [build.inttoptr(address, byte), i32(0), i32(3), i32(1)])  # to read, into all caches
 
 
 def _picked(build: Any, vector: Any, lanes: range) -> Any:

@@ -1,4 +1,4 @@
-"""The built site, a server for it, and a Chromium that can reach nothing else."""
+"""The built site, a server for it, and pages that can reach nothing else."""
 
 import functools
 import http.server
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
-from site_tools import BOOK, ROOT, Visit, build_book, chromium_path, page_of
+from playwright.sync_api import Browser
+from site_tools import BOOK, ROOT, Visit, build_book, page_of
 
 
 @contextmanager
@@ -55,18 +55,6 @@ def address(site: Path) -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/{site.name}/"
         server.shutdown()
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=chromium_path(),
-            args=["--no-sandbox", "--disable-gpu", "--disable-quic", *quiet],
-        )
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
-"""What the tests of the book share: how to build it, how to find a browser, what an open page is."""
+"""What the tests of the book share: how to build it, what an open page is."""
 
-import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,32 +9,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Page, Route
 
 ROOT = Path(__file__).parents[2]
 BOOK = ROOT / "book"
 BUILD_LIMIT = 600  # seconds
 PATIENCE = 90_000  # milliseconds: what is a blink on a quiet machine may take its time where all cores are busy
-expect.set_options(timeout=30_000)
 
 
 def build_book(root: Path = ROOT, *options: str) -> subprocess.CompletedProcess[str]:
     """Run the build script on the book and the notebooks below `root`."""
     command = [sys.executable, str(BOOK / "build.py"), "--root", str(root), *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=BUILD_LIMIT)
-
-
-def chromium_path() -> str:
-    """The browser that the set-up finds, or a failure that says what to do."""
-    found = runpy.run_path(str(ROOT / "scripts" / "setup.py"))["find_browser"]()
-    if found is None:
-        pytest.fail(
-            "the site is tested in Chromium, and there is none: `apt-get install chromium` on Debian or Ubuntu, "
-            "or `python -m playwright install chromium`",
-            pytrace=False,
-        )
-    return found
 
 
 @dataclass

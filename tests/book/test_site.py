@@ -122,7 +122,7 @@ def test_a_policy_on_every_page_allows_the_site_alone(site: Path, page_names: li
 
 def test_the_policy_stops_a_script_that_is_not_of_the_page(visit: Opener) -> None:
     page = visit("index.html").page
-    expect(page.locator("h1")).to_be_visible()
+    expect(page.locator("article h1")).to_be_visible()
     page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.bad = 1\">')")
     page.evaluate("document.head.append(Object.assign(document.createElement('script'), { text: 'window.bad = 2' }))")
     page.wait_for_timeout(200)

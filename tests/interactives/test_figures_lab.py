@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import runpy
 import subprocess
 import sys
 import time
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.browser
@@ -53,11 +52,10 @@ def lab(tmp_path: Path) -> Iterator[str]:
 
 def test_the_first_figure_shows_within_3_seconds_of_running_its_cell_and_its_slider_reaches_the_kernel(
     lab: str,
+    browser: Browser,
 ) -> None:
-    find_browser = runpy.run_path(str(ROOT / "scripts" / "setup.py"))["find_browser"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1200, "height": 1800})
+    with browser.new_context(viewport={"width": 1200, "height": 1800}) as context:
+        page = context.new_page()
         page.goto(f"{lab}/lab/tree/figures.ipynb")
         page.get_by_text("| Idle").wait_for(timeout=150_000)
         page.locator(".jp-CodeCell").first.click()
@@ -81,4 +79,3 @@ def test_the_first_figure_shows_within_3_seconds_of_running_its_cell_and_its_sli
         expect(page.get_by_text("batch is 64", exact=True)).to_be_visible(timeout=10_000)
         if folder := os.environ.get("SHOTS"):
             page.screenshot(path=f"{folder}/lab.png")
-        browser.close()
