@@ -10,32 +10,17 @@ from __future__ import annotations
 import base64
 import json
 import re
-import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from . import words
 from .course import CourseError
-from .scores import notebook_problem
-
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # see course.py
+from .own_cells import Cell, read_cells
 
 SECONDS = 60  # for one cell
 BUDGET = 300  # seconds for all cells together
 _KERNELS = 6  # that are started for one notebook
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """A code cell. `ours`: locked code of the problem set, a test or not."""
-
-    name: str
-    source: str
-    is_test: bool
-    ours: bool
-    points: float
 
 
 def check(path: Path, seconds: float = SECONDS, budget: float = BUDGET) -> int:
@@ -43,7 +28,7 @@ def check(path: Path, seconds: float = SECONDS, budget: float = BUDGET) -> int:
 
     Raises CourseError if the file cannot be read, holds no test, or if no kernel can be started.
     """
-    cells = _read(path)
+    cells, by_hand = read_cells(path)
     points = sum(cell.points for cell in cells if cell.is_test)
     passed = 0.0
     failed = False
@@ -59,57 +44,36 @@ def check(path: Path, seconds: float = SECONDS, budget: float = BUDGET) -> int:
                 print(f"ok    {cell.name}", flush=True)
     finally:
         run.learner.stop()
-    print(f"\nThe tests that passed are worth {passed:g} of {points:g} points.")
+    written = f" Written answers, read by a person, are worth {by_hand:g} more." if by_hand else ""
+    print(f"\nThe tests that passed are worth {passed:g} of {points:g} points.{written}")
     return 1 if failed else 0
 
 
-def _read(path: Path) -> list[_Cell]:
-    """The notebook's code cells that hold anything."""
-    import nbformat
+def _as_traced(source: str) -> str:
+    """A cell's text as a traceback shows it: magics made Python. One that cannot be parsed stays as it is."""
+    from IPython.core.inputtransformer2 import TransformerManager
 
-    if path.is_dir():
-        inside = ", ".join(sorted(file.name for file in path.glob("*.ipynb"))) or "none"
-        raise CourseError(f"{path} is a folder; name a notebook (in this folder: {inside})")
-    if not path.is_file():
-        raise CourseError(f"{path} is missing")
-    if problem := notebook_problem(path):
-        raise CourseError(problem)
     try:
-        notebook = nbformat.read(path, as_version=4)
-    except Exception as error:
-        raise CourseError(f"{path} is not a valid notebook: {str(error).splitlines()[0]}") from error
-    cells = []
-    for number, cell in enumerate(notebook.cells, start=1):
-        if cell.cell_type == "code" and cell.source.strip():
-            about = cell.metadata.get("nbgrader", {})
-            solution = bool(about.get("solution"))
-            is_test = bool(about.get("grade")) and not solution
-            ours = is_test or (bool(about.get("locked")) and not solution)
-            name = about.get("grade_id") or f"number {number}"
-            cells.append(_Cell(name, cell.source, is_test, ours, float(about.get("points", 0))))
-    if not any(cell.is_test for cell in cells):
-        raise CourseError(f"there is no test in {path}: it is not the notebook of a problem set")
-    return cells
+        return TransformerManager().transform_cell(source)
+    except SyntaxError:
+        return source
 
 
 class _Run:
     """One notebook's way through its cells."""
 
-    def __init__(self, cells: list[_Cell], folder: Path, seconds: float, budget: float) -> None:
-        from IPython.core.inputtransformer2 import TransformerManager
-
+    def __init__(self, cells: list[Cell], folder: Path, seconds: float, budget: float) -> None:
         from .learner import Learner
 
         self.seconds, self.budget, self.left = seconds, budget, budget
         # The kernel's own log would only bury the results: what a cell raised is told below.
         self.learner = Learner("python3", folder, ["--log-level=50"], None)
         self._kernels = 0
-        self._worked: list[_Cell] = []  # to run again in a new kernel
-        self._failed: list[tuple[_Cell, str]] = []  # and how
-        transform = TransformerManager().transform_cell
-        self._by_text = {transform(cell.source).strip(): cell for cell in cells}  # a traceback shows transformed text
+        self._worked: list[Cell] = []  # to run again in a new kernel
+        self._failed: list[tuple[Cell, str]] = []  # and how
+        self._by_text = {_as_traced(cell.source).strip(): cell for cell in cells}
 
-    def cell(self, cell: _Cell) -> str:
+    def cell(self, cell: Cell) -> str:
         """Run a cell; returns what is wrong, in words, or nothing."""
         if problem := self._ready():
             return f"not run: {problem}"
@@ -178,7 +142,7 @@ class _Run:
             return {}
         return found if isinstance(found, dict) else {}
 
-    def _words(self, cell: _Cell, name: str, text: str) -> str:
+    def _words(self, cell: Cell, name: str, text: str) -> str:
         """What a cell raised, as grading would say it."""
         if name == "CheckError":
             what, _, rest = text.partition(":")
@@ -188,6 +152,9 @@ class _Run:
         error = self._last_error()
         if error.get("type") != name:
             error = {}
+        if found := re.search(r" \(<tokenize>, line (\d+)\)$", text):  # raised before Python saw the cell
+            line = cell.source.splitlines()[int(found[1]) - 1].strip()
+            return f"{name}: {text[: found.start()]} (line {found[1]} of this cell: {line})"
         if "syntax" in error:
             line, code, text = error["syntax"]
             return f"{name}: {text} (line {line} of this cell: {code})"
@@ -212,7 +179,7 @@ class _Run:
         at = f" (line {own['line']} of this cell: {own['code']})" if own else ""
         return f"{name}: {text}".rstrip(": ") + because + at
 
-    def _frames(self, frames: list[Any], cell: _Cell) -> tuple[list[Any], Any, str]:
+    def _frames(self, frames: list[Any], cell: Cell) -> tuple[list[Any], Any, str]:
         """The frames in learner's functions; `cell`'s own frame before them; the arguments of the call from there."""
         theirs: list[Any] = []
         own, given = None, ""

@@ -28,7 +28,7 @@ for (const box of document.querySelectorAll("main pre, main .pst-scrollable-tabl
   if (box.scrollWidth > box.clientWidth && !box.hasAttribute("tabindex")) box.tabIndex = 0;
 }
 
-const firsts = ["pointerdown", "keydown", "scroll"];
+const firsts = ["pointerdown", "keydown", "wheel", "scroll"];
 function keepForOffline() {
   for (const type of firsts) removeEventListener(type, keepForOffline);
   navigator.serviceWorker.register(new URL("sw.js", root)).catch(() => {}); // a page from a file, or a strict browser

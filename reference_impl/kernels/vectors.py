@@ -3,8 +3,8 @@
 Written directly in LLVM's vectors, sixteen weights at a time: widened to 16 bits, multiplied by 16-bit activations and
 added in pairs to 32-bit sums (one instruction on x86, `vpmaddwd`; LLVM finds what other processors have). At the end of
 a group the sums become float32 and are multiplied by its scale. From a plain loop LLVM makes the same instructions,
-but adds up each group's eight sums to one, which takes a third of the time. With eight bits a weight the processor's own
-prefetching falls behind; asking for the lines ahead makes a decode step of SmolLM2 a tenth shorter (two AVX2 cores).
+but adds up each group's eight sums to one, which takes a third of the time. With eight bits a weight the processor's
+own prefetching falls behind; asking ahead makes a decode step of SmolLM2 a tenth shorter (two AVX2 cores).
 """
 
 from __future__ import annotations

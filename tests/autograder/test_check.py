@@ -45,6 +45,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         answer("def half(x):\n    y = x - x\n    return x / y", "half"),
         answer(STUB, "stub"),
         answer("def third(x)\n    return x / 3", "third"),
+        answer("def dented(x):\n    y = x\n  return y", "dented"),
         answer("def nothing(x):\n    pass" + DIES + HANGS, "others"),
         sees("given = (4,)\ncheck_equal(half(*given), 2)", "test-half"),
         sees("assert double(3) == 6", "test-double", points=2),
@@ -101,6 +102,18 @@ def test_a_stub_is_not_written_yet_in_each_of_its_tests(said: dict[str, str]) ->
 
 def test_a_syntax_error_names_cell_line_and_text(said: dict[str, str]) -> None:
     assert said["third"] == "FAIL\nSyntaxError: expected ':' (line 1 of this cell: def third(x))"
+
+
+def test_a_line_that_is_indented_like_no_other_is_named(said: dict[str, str]) -> None:
+    what = "IndentationError: unindent does not match any outer indentation level"
+    assert said["dented"] == f"FAIL\n{what} (line 3 of this cell: return y)"
+
+
+def test_points_that_a_person_gives_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    essay = code("# your words", "essay", grade=True, solution=True, points=4)
+    assert check(write(tmp_path / "mine.ipynb", notebook(essay, sees("assert True", "test")))) == 0
+    said = "The tests that passed are worth 1 of 1 points. Written answers, read by a person, are worth 4 more.\n"
+    assert capsys.readouterr().out.endswith(said)
 
 
 def test_a_test_that_misses_a_name_points_to_the_cell_that_failed(said: dict[str, str]) -> None:

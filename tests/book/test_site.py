@@ -167,7 +167,8 @@ def test_every_link_to_another_site_is_https(site: Path, page_names: list[str]) 
 def test_a_visited_book_is_read_without_a_network(browser: Browser, address: str) -> None:
     with page_of(browser, service_workers="allow") as seen:
         page = seen.page
-        page.goto(address + "index.html")
+        page.goto(address + "index.html", wait_until="networkidle")
+        page.mouse.move(600, 400)
         page.mouse.wheel(0, 300)  # the first interaction
         page.evaluate("async () => (await navigator.serviceWorker.ready).active.state")
         page.evaluate(
