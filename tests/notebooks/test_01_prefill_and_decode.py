@@ -50,6 +50,14 @@ def test_prose_numbers_of_the_roofline(it: Lesson) -> None:
     assert f"{LLAMA.n_layers} layers and {LLAMA.n_params / MODELS['smollm2-135m'].n_params:.0f} times" in it.prose
 
 
+def test_prose_numbers_of_the_context_and_of_a_long_prompt(it: Lesson) -> None:
+    with_cache, without = (1000 * PAPER.step(1, context).seconds for context in (2048, 0))
+    assert f"so it is {with_cache:.3f} ms and not {without:.3f}" in it.prose
+    decode = sum(PAPER.step(1, 50_000 + n).seconds for n in range(1, 10))  # the first of ten comes with the prefill
+    assert f"takes {PAPER.prefill_seconds(50_000):.2f} s of prefill" in it.prose
+    assert f"an answer of ten tokens {decode:.2f} s of decode" in it.prose
+
+
 # --- the lesson run from clean
 
 
