@@ -11,7 +11,7 @@ from pathlib import Path
 from reference_impl import cli
 
 SECTIONS = ("decode", "passes", "batching", "prefix", "memory", "quantized", "speculative")
-GPU_SECTIONS = ("correctness", "decode", "prefill", "speculative")
+GPU_SECTIONS = ("correctness", "decode", "prefill", "speculative", "quantized")
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from reference_impl import arithmetic
-from reference_impl.benchmarks import gpu_correct, gpu_speculative
+from reference_impl.benchmarks import gpu_correct, gpu_quantized, gpu_speculative
 from reference_impl.benchmarks.decode import step_bytes
 from reference_impl.benchmarks.result import Section, Target
 from reference_impl.benchmarks.session import finish, new_result
@@ -32,6 +32,7 @@ from reference_impl.model import Llama
 from reference_impl.paged import PagedCache
 from reference_impl.probe import GIB, copy_bandwidth, median_seconds
 
+SECTIONS = ("correctness", "decode", "prefill", "speculative", "quantized")
 BATCHES = (1, 8, 32, 64)
 CONTEXT = 2048  # tokens
 PROMPTS = (512, 2048, 8192)  # tokens
@@ -78,7 +79,7 @@ def main(budget: float, only: Sequence[str] | None, output: Path | None) -> int:
         print(f"[{time.monotonic() - started:4.0f} s] {text}", file=sys.stderr, flush=True)
 
     result = new_result("cuda")
-    wanted = only or ("correctness", "decode", "prefill", "speculative")
+    wanted = only or SECTIONS
     folder = output or Path(os.environ.get("OUT") or Path(__file__).parent / "results")
     right = True
     if "correctness" in wanted:
@@ -87,14 +88,13 @@ def main(budget: float, only: Sequence[str] | None, output: Path | None) -> int:
         result.sections.append(section)
     config = choose_model(torch.cuda.get_device_properties(0).total_memory)
     result.settings["model"] = config.name
-    if left() > 60 and {"decode", "prefill", "speculative"} & set(wanted):
+    if left() > 60 and set(wanted) - {"correctness"}:
         say("ceilings")
         ceilings = measure_ceilings(torch.device("cuda"), time.perf_counter)
         result.settings["copy_bandwidth"] = ceilings.copy_bandwidth
         result.settings["matmul_rate"] = ceilings.matmul_rate
         say(f"{config.name} with random weights")
-        model = Llama(config, torch.bfloat16, "cuda").randomize(torch.Generator("cuda").manual_seed(0))
-        subject = Subject(model)
+        subject = Subject(random_model(config))
         gpu = data_sheet(str(result.hardware["name"]))
         if "decode" in wanted:
             say("decode")
@@ -104,11 +104,22 @@ def main(budget: float, only: Sequence[str] | None, output: Path | None) -> int:
             result.sections.append(prefill(subject, ceilings))
         if "speculative" in wanted and left() > 90 and config.name == "llama-3-8b":  # the draft has its vocabulary
             say("speculative")
-            result.sections.append(gpu_speculative.speculative(model, time.perf_counter))
+            result.sections.append(gpu_speculative.speculative(subject.model, time.perf_counter))
+        if "quantized" in wanted and left() > 60:
+            say("quantized")
+            del subject  # its memory is needed
+            step = lambda model: _step_seconds(Subject(model), 1, CONTEXT)[0]
+            make = partial(random_model, config)
+            result.sections.append(gpu_quantized.quantized(make, step, ceilings.copy_bandwidth, CONTEXT))
     if len(result.sections) < len(set(wanted)):
         say(f"the budget of {budget:g} s did not reach for everything")
     finish(result, folder, say, only or ())
     return 0 if right else 1
+
+
+def random_model(config: ModelConfig) -> Llama:
+    """A model of this shape in bfloat16 on the GPU."""
+    return Llama(config, torch.bfloat16, "cuda").randomize(torch.Generator("cuda").manual_seed(0))
 
 
 def choose_model(memory_bytes: float) -> ModelConfig:

@@ -181,7 +181,7 @@ def test_a_visited_book_is_read_without_a_network(browser: Browser, address: str
         seen.faults.clear()
         page.context.set_offline(True)
         page.goto(address + "notebooks/01_prefill_and_decode.html")
-        expect(page.locator("h1")).to_contain_text("Prefill and decode")
+        expect(page.locator("article h1")).to_contain_text("Prefill and decode")
         figure = page.locator("[data-interactive=roofline][data-ready]")
         page.locator("[data-interactive=roofline]").scroll_into_view_if_needed()
         expect(figure).to_be_attached()

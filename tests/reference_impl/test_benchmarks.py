@@ -17,6 +17,7 @@ from reference_impl.benchmarks import (
     decode,
     gpu,
     gpu_correct,
+    gpu_quantized,
     gpu_speculative,
     memory,
     passes,
@@ -33,6 +34,7 @@ from reference_impl.benchmarks.result import Result, Section, Target
 from reference_impl.benchmarks.timing import Samples, interleave, timed
 from reference_impl.config import MODELS, ModelConfig
 from reference_impl.model import Llama
+from reference_impl.quantization.whole import bytes_read_per_step
 
 TINY = ModelConfig("tiny", 2, 32, 4, 2, 8, 48, 260, tied=True, max_context=1024)
 
@@ -396,6 +398,24 @@ def test_the_batch_table_of_a_gpu_stands_beside_the_papers() -> None:
     assert first["share"] == pytest.approx(decode.step_bytes(TINY, 1, 40, 4) / 0.5 / 1e6)
     assert first["paper_milliseconds"] == pytest.approx((TINY.n_params + 40 * 2 * 2 * 2 * 8) * 4 / 1e6 * 1e3)
     assert (first["tokens_per_second"], second["tokens_per_second"]) == (2.0, 16.0)
+    assert_sound(section)
+
+
+def test_quantized_steps_of_a_gpu_stand_beside_their_bytes() -> None:
+    """A step that takes as long as its bytes: the ratios are those of the bytes."""
+    seen: list[Llama] = []
+
+    def seconds(model: Llama) -> float:
+        seen.append(model)
+        return (1.0, 0.5, 0.25)[len(seen) - 1]
+
+    section = gpu_quantized.quantized(lambda: tiny_bench().load(torch.float32), seconds, 1e9, 40)
+    assert [row["vs_float"] for row in section.rows] == [1.0, 2.0, 4.0]
+    assert [row["weights"] for row in section.rows] == ["float", "int8", "int4"]
+    cache = 40 * TINY.kv_bytes_per_token(4)
+    for row, model in zip(section.rows[1:], seen[1:], strict=True):
+        assert row["gigabytes"] * 1e9 == pytest.approx(bytes_read_per_step(model) + cache)
+    assert section.rows[0]["gigabytes"] > section.rows[1]["gigabytes"] > section.rows[2]["gigabytes"]
     assert_sound(section)
 
 
