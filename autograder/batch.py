@@ -27,6 +27,7 @@ from .scores import CellScore, Result, autograde, read, record_zero
 Say = Callable[[str], None]
 STATE = ".autograder"  # in the course directory
 _OPEN: dict[Path, Any] = {}
+_IMPORT = re.compile(r"(?:\\n|\b)(?:import|from)\s+([\w., ]+)")  # in JSON a line may begin behind \\n
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def _do(tasks: list[Task], plan: Plan, say: Say) -> Iterator[tuple[Task, Any]]:
         return
     jobs = min(plan.jobs or os.cpu_count() or 1, len(tasks))
     root = tasks[0].root
-    modules = _imported(root, tasks[0].assignment)
+    modules = slow_imports(root, tasks[0].assignment)
     with warm.nursery(modules, (root,)) as yard, forks.serving() as tests:
         if yard is None and len(tasks) > 1:
             say("kernels start cold: only root can fork them")
@@ -116,14 +117,15 @@ def _do(tasks: list[Task], plan: Plan, say: Say) -> Iterator[tuple[Task, Any]]:
         yield from pool.run(grade_one, tasks, jobs, _most_seconds(root), environment)
 
 
-def _imported(root: Path, assignment: str) -> list[str]:
+def slow_imports(root: Path, assignment: str) -> list[str]:
     """What takes long to import and is named by the assignment or by a submission; it is imported once for all."""
     paths = [*root.glob(f"source/{assignment}/*.ipynb"), *root.glob(f"submitted/*/{assignment}/*.ipynb")]
     found: set[str] = set()
     for path in paths:
         if path.is_file() and not path.is_symlink():
             text = path.read_bytes()[:1_000_000].decode("utf-8", "replace")
-            found |= forks.WORTH_IT.intersection(re.findall(r"\b(?:import|from)\s+(\w+)", text))
+            for words in _IMPORT.findall(text):
+                found |= forks.WORTH_IT.intersection(re.findall(r"\w+", words))
     return sorted(found)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -238,6 +239,8 @@ def _show(value: Any) -> str:
             return f"{_cut(body)} ({value.dtype}, shape {value.shape})"
         if isinstance(value, tuple) and any(type(_untensor(item)) is np.ndarray for item in value):
             return ", ".join(_show(item) for item in value)
+        if isinstance(value, types.FunctionType):
+            return f"the function {value.__name__}"
         return _cut(repr(value))
     except Exception:
         return f"a {type(value).__name__} that cannot be shown"

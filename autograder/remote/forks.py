@@ -122,8 +122,9 @@ def main(place: str) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     running: dict[int, socket.socket] = {}
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(place)
+        server.bind(place + "-")
         server.listen(64)
+        os.rename(place + "-", place)  # who finds the file can connect
         while True:
             ready, _, _ = select.select([server.fileno(), reading, 0], [], [])
             if 0 in ready:
@@ -134,6 +135,9 @@ def main(place: str) -> None:
             if server.fileno() in ready:
                 connection, _ = server.accept()
                 line, handles, _, _ = socket.recv_fds(connection, 65536, 1)
+                if not handles:  # who asked has gone
+                    connection.close()
+                    continue
                 request = json.loads(line)
                 for name in WORTH_IT.intersection(request["modules"]):
                     with contextlib.suppress(ImportError):
@@ -144,7 +148,8 @@ def main(place: str) -> None:
                     _become(request, handles[0])
                 os.close(handles[0])
                 running[pid] = connection
-                connection.sendall(str(pid).encode())
+                with contextlib.suppress(OSError):  # as above; the process ends with its socket
+                    connection.sendall(str(pid).encode())
 
 
 def _bury(running: dict[int, socket.socket]) -> None:

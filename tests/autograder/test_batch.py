@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from klass import (
     tree,
 )
 
+from autograder.batch import slow_imports
 from autograder.course import CourseError
 from autograder.grade import Graded, Plan, grade_class, summary
 from autograder.scores import Result
@@ -199,3 +201,20 @@ def _give(root: Path, student: str, cell: str, points: float) -> None:
         grade = gradebook.find_grade(cell, PS, PS, student)
         grade.manual_score, grade.needs_manual_grade = points, False
         gradebook.db.commit()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import numpy as np\nimport torch\n",
+        ["import numpy as np\n", "import torch\n"],
+        "import numpy, torch",
+        "if True:\n    from numpy import array\nfrom torch.nn import functional",
+    ],
+)
+def test_what_takes_long_to_import_is_found_however_the_notebook_is_written(tmp_path: Path, source: Any) -> None:
+    folder = tmp_path / "submitted" / "ada" / "ps"
+    folder.mkdir(parents=True)
+    cell = {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
+    (folder / "ps.ipynb").write_text(json.dumps({"cells": [cell]}))
+    assert slow_imports(tmp_path, "ps") == ["numpy", "torch"]
