@@ -29,11 +29,12 @@ def decode_rates(
     kernel of their own are left out.
     """
     formats = dict.fromkeys((r.bits, r.group_size) for r in recipes if r.bits in WITH_KERNELS)
-    steps: dict[str, Callable[[], None]] = {"float": step(weights.load(source, torch.bfloat16).model, behind=BEHIND)}
+    plain = weights.load(source, torch.bfloat16).model
+    steps: dict[str, Callable[[], None]] = {"float": step(plain, behind=BEHIND, recorded=True)}
     for bits, group_size in formats:
         model = weights.load(source, torch.bfloat16).model
         steps[f"{bits} {group_size}"] = step(
-            quantize_model(model, bits, group_size, head=False, progress=False), behind=BEHIND
+            quantize_model(model, bits, group_size, head=False, progress=False), behind=BEHIND, recorded=True
         )
     found = interleave({name: timed(run, clock) for name, run in steps.items()}, rounds, clock)
     rates: dict[tuple[int, int | None] | None, float] = {None: 1 / found.median("float")}
