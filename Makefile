@@ -35,7 +35,7 @@ lab:
 		--ServerApp.root_dir=. --LabApp.default_url=/lab/tree/$(FIRST) $(LAB_ARGS)
 
 test:
-	@$(PYTHON) scripts/setup.py dev --programs chromium bubblewrap
+	@$(PYTHON) scripts/setup.py dev --programs chromium firefox bubblewrap
 	@$(RUN) -m reference_impl fetch-model
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile $(TEST_ARGS)
 

@@ -5,7 +5,7 @@ changed since it last succeeded is skipped, so a second run takes a fraction of 
 is named, with the way to get it.
 
     python3 scripts/setup.py lab                                  a learner's environment
-    python3 scripts/setup.py dev --programs chromium bubblewrap   everything the tests need
+    python3 scripts/setup.py dev --programs chromium firefox bubblewrap   everything the tests need
 """
 
 from __future__ import annotations
@@ -162,6 +162,15 @@ def get_browser() -> None:
         run("downloading Chromium", BIN / "playwright", "install", "chromium", hint=advice)
 
 
+def get_firefox() -> None:
+    if os.environ.get("FIREFOX") or shutil.which("firefox-esr") or shutil.which("firefox"):
+        return
+    advice = "Install Firefox (Debian: `apt install firefox-esr`), or set FIREFOX to the path of one."
+    if not may_install_debian_packages():
+        raise SetupError(f"Firefox, the second browser that the site is tested in, is missing. {advice}")
+    install_debian_package("firefox-esr", advice)
+
+
 def get_bubblewrap() -> None:
     if sys.platform != "linux" or shutil.which("bwrap"):
         return
@@ -171,7 +180,7 @@ def get_bubblewrap() -> None:
     install_debian_package("bubblewrap", advice)
 
 
-PROGRAMS = {"chromium": get_browser, "bubblewrap": get_bubblewrap}
+PROGRAMS = {"chromium": get_browser, "firefox": get_firefox, "bubblewrap": get_bubblewrap}
 
 
 def install_programs(names: list[str]) -> None:
@@ -180,7 +189,7 @@ def install_programs(names: list[str]) -> None:
         try:
             PROGRAMS[name]()
         except SetupError as error:
-            say(f"{error}\nsetup: going on; what needs {name} will fail until it is there.")
+            say(f"{error}\nsetup: going on; what needs {name} will fail, or be skipped, until it is there.")
 
 
 def main() -> int:
