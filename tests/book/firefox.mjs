@@ -10,27 +10,36 @@ const browser = await puppeteer.launch({ browser: "firefox", executablePath, hea
 try {
   const page = await browser.newPage();
   await page.setViewport({ width: 1000, height: 900 });
-  page.setDefaultTimeout(120_000);
+  page.setDefaultTimeout(60_000);
   page.on("console", (message) => message.type() === "error" && seen.faults.push(message.text()));
   page.on("pageerror", (error) => seen.faults.push(String(error)));
-  page.on("request", (request) => seen.hosts.push(new URL(request.url()).host));
+  page.on("request", (request) => request.url().startsWith("http") && seen.hosts.push(new URL(request.url()).host));
 
   await page.goto(`${address}notebooks/01_prefill_and_decode.html`, { waitUntil: "load" });
   const show = async (name) => {
     await page.waitForSelector(`[data-interactive=${name}]`);
     await page.$eval(`[data-interactive=${name}]`, (place) => place.scrollIntoView());
-    return page.waitForSelector(`[data-interactive=${name}][data-ready]`);
+    const place = await page.waitForSelector(`[data-interactive=${name}][data-ready]`);
+    return (await place.evaluateHandle((box) => [...box.querySelectorAll("*")].find((one) => one.shadowRoot).shadowRoot)).asElement();
   };
   const text = (place) => place.evaluate((element) => element.textContent);
+  const find = async (place, selector) => {
+    const found = await page.waitForFunction((root, what) => root.querySelector(what), {}, place, selector);
+    return found.asElement();
+  };
   const press = async (place, label) => {
-    const button = await place.$(`::-p-text(${label})`);
-    await button.focus();
+    const focused = await place.evaluate((element, label) => {
+      const button = [...element.querySelectorAll("button")].find((one) => one.textContent.includes(label));
+      button?.focus();
+      return button !== undefined && button.getRootNode().activeElement === button;
+    }, label);
+    if (!focused) throw new Error(`no button "${label}" in: ${await text(place)}`);
     await page.keyboard.press("Enter");
   };
 
   const figure = await show("roofline");
   await press(figure, "Show me");
-  const box = await figure.waitForSelector("input[type=number]");
+  const box = await find(figure, "input[aria-label^='Batch, exact value']");
   await box.focus();
   await page.keyboard.down("Control");
   await page.keyboard.press("a");
@@ -38,16 +47,26 @@ try {
   await page.keyboard.type("64");
   await page.keyboard.press("Tab");
   await page.waitForFunction((place) => place.querySelector("[role=status]").textContent.includes("batch 64"), {}, figure);
-  seen.sentence = await figure.$eval("[role=status]", (status) => status.textContent);
+  seen.sentence = await text(await find(figure, "[role=status]"));
 
   const prediction = await show("predict");
-  await (await prediction.$("input")).type("123456");
+  await (await find(prediction, "input")).type("123456");
   await press(prediction, "Commit");
-  seen.prediction = await text(await prediction.waitForSelector(".feedback"));
+  seen.prediction = await text(await find(prediction, ".feedback"));
 
   const quiz = await show("quiz");
+  await quiz.evaluate((root) => {
+    for (const question of root.querySelectorAll("fieldset.question")) {
+      question.querySelector("input[type=radio]")?.click();
+      const box = question.querySelector("input[type=text]");
+      if (box) {
+        box.value = "1";
+        box.dispatchEvent(new Event("input", { bubbles: true }));
+      }
+    }
+  });
   await press(quiz, "Check my answers");
-  seen.quiz = await text(await quiz.waitForSelector(".result"));
+  seen.quiz = await text(await find(quiz, ".result"));
 
   await page.goto(`${address}practice/01_groupwise_int8.html`, { waitUntil: "load" });
   await page.waitForSelector(".practice-editor[data-ready]");
@@ -58,10 +77,10 @@ try {
     await page.keyboard.down("Control");
     await page.keyboard.press("a");
     await page.keyboard.up("Control");
-    await page.keyboard.sendCharacter(code);
+    await page.evaluate((text) => document.execCommand("insertText", false, text), code);
   };
   const run = async (label) => {
-    await (await page.$(`button::-p-text(${label})`)).click();
+    await press(await page.$(".practice-app"), label);
     await page.waitForFunction(() => {
       const stop = [...document.querySelectorAll("button")].find((one) => one.textContent.includes("Stop"));
       return stop.disabled && document.querySelector(".practice-live").textContent !== "";
