@@ -90,5 +90,5 @@ def test_check_on_a_right_notebook_gives_exit_0() -> None:
         [sys.executable, "-m", "autograder", "check", str(path)], cwd=ROOT, capture_output=True, text=True
     )
     assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.endswith("The tests that passed are worth 64 of 64 points.\n")
+    assert "\nThe tests that passed are worth 64 of 64 points. Written answers" in run.stdout
     assert path.read_bytes() == before
