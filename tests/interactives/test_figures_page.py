@@ -351,6 +351,22 @@ def test_on_paper_there_is_the_table_and_no_control(visit: Any) -> None:
     assert ground == "rgb(255, 255, 255)"
 
 
+def test_on_paper_a_figure_is_worked_out_though_its_question_is_not_answered(visit: Any) -> None:
+    page = visit()
+    box = figure(page, "draft", shown=False)
+    hidden = box.locator("css=.numbers")
+    expect(hidden).to_contain_text("After your guess.")
+    page.emulate_media(media="print")
+    expect(box.get_by_role("table")).to_be_visible()
+    expect(hidden).not_to_contain_text("After your guess.")
+    page.emulate_media(media="screen")
+    expect(hidden).to_contain_text("After your guess.")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(hidden).not_to_contain_text("After your guess.")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(hidden).to_contain_text("After your guess.")
+
+
 def test_without_scripts_the_worked_figure_and_its_table_are_there(visit: Any) -> None:
     page = visit(java_script_enabled=False, viewport={"width": 390, "height": 800})
     assert page.locator("body").bounding_box()["width"] <= 390  # type: ignore[index]

@@ -70,9 +70,16 @@ function mount(def, model, el) {
   let question = null;
   let showControls = () => {};
   const stopTheme = watchTheme((dark) => frame.toggleAttribute("data-dark", dark));
+  // On paper a figure is worked out, whether its question is answered or not.
+  const paper = matchMedia("print");
+  let printing = false;
+  const onPaper = (event) => {
+    printing = event.type === "beforeprint";
+    draw();
+  };
   const env = () => {
     const gpuKey = gpuOf({ gpu: model.get("gpu") }, chosenGpu());
-    return { gpu: GPUS[gpuKey], gpuKey, width: Math.max(260, width || 640), shown: asked !== undefined || !question, local, still: false, id: prefix };
+    return { gpu: GPUS[gpuKey], gpuKey, width: Math.max(260, width || 640), shown: asked !== undefined || !question || printing || paper.matches, local, still: false, id: prefix };
   };
   const read = () => clean(def, Object.fromEntries(Object.keys(def.defaults).map((key) => [key, model.get(key)])), env());
   const start = { ...read() };
@@ -257,11 +264,16 @@ function mount(def, model, el) {
   drawQuestion();
   draw();
   sizes.observe(part("figure"));
+  const prints = ["beforeprint", "afterprint"];
+  for (const type of prints) addEventListener(type, onPaper);
+  paper.addEventListener("change", onPaper);
   if (!stillMotion()) frame.setAttribute("data-moves", "");
   return () => {
     stopTheme();
     stopGpu();
     sizes.disconnect();
+    for (const type of prints) removeEventListener(type, onPaper);
+    paper.removeEventListener("change", onPaper);
     for (const key of watched) model.off(`change:${key}`, draw);
     host.remove();
   };
