@@ -9,11 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 ROOT = Path(__file__).parents[1]
+
+# The same examples in every run, so that a run tells of the code alone; HYPOTHESIS_PROFILE=explore looks for new ones.
+settings.register_profile("course", derandomize=True)
+settings.register_profile("explore", derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "course"))
 
 # Under xdist each worker is a process of its own; torch would start a full set of threads in every one.
 if "PYTEST_XDIST_WORKER" in os.environ:

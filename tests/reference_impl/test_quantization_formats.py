@@ -129,10 +129,12 @@ def test_q4_0_puts_value_j_and_value_j_plus_16_into_one_byte():
     assert gguf_blocks.write(weight, "Q4_0")[2:4].tolist() == [0x80, 0x9 | 0xA << 4]
 
 
+# Nothing but 0 below 1e-20: where 1/d is infinite, the package casts an infinity to a byte, which C leaves open.
+small_ones_are_0 = st.floats(-30, 30, width=32).map(lambda x: x if abs(x) >= 1e-20 else 0.0)
 matrices = hnp.arrays(
     np.float32,
     st.sampled_from([(1, 32), (3, 64)]),
-    elements=st.floats(-30, 30, width=32) | st.sampled_from([0.0, 1e-9, 2.5, -2.5, 0.5, 7.5]),
+    elements=small_ones_are_0 | st.sampled_from([0.0, 1e-9, 2.5, -2.5, 0.5, 7.5]),
 )
 
 
