@@ -8,3 +8,6 @@ the course promises one. Not part of the tests.
     python -m reference_impl.benchmarks --gpu [--budget 720]          a CUDA GPU
     python -m reference_impl.benchmarks --show FILE                   a result again, as text
 """
+
+SECTIONS = ("decode", "passes", "batching", "prefix", "memory", "quantized", "speculative")
+GPU_SECTIONS = ("correctness", "decode", "prefill", "speculative", "quantized")

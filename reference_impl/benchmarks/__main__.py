@@ -9,9 +9,8 @@ from importlib import import_module
 from pathlib import Path
 
 from reference_impl import cli
+from reference_impl.benchmarks import GPU_SECTIONS, SECTIONS
 
-SECTIONS = ("decode", "passes", "batching", "prefix", "memory", "quantized", "speculative")
-GPU_SECTIONS = ("correctness", "decode", "prefill", "speculative", "quantized")
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from reference_impl import arithmetic
-from reference_impl.benchmarks import gpu_correct, gpu_quantized, gpu_speculative
+from reference_impl.benchmarks import GPU_SECTIONS, gpu_correct, gpu_quantized, gpu_speculative
 from reference_impl.benchmarks.decode import step_bytes
 from reference_impl.benchmarks.result import Section, Target
 from reference_impl.benchmarks.session import finish, new_result
@@ -32,7 +32,6 @@ from reference_impl.model import Llama
 from reference_impl.paged import PagedCache
 from reference_impl.probe import GIB, copy_bandwidth, median_seconds
 
-SECTIONS = ("correctness", "decode", "prefill", "speculative", "quantized")
 BATCHES = (1, 8, 32, 64)
 CONTEXT = 2048  # tokens
 PROMPTS = (512, 2048, 8192)  # tokens
@@ -79,7 +78,7 @@ def main(budget: float, only: Sequence[str] | None, output: Path | None) -> int:
         print(f"[{time.monotonic() - started:4.0f} s] {text}", file=sys.stderr, flush=True)
 
     result = new_result("cuda")
-    wanted = only or SECTIONS
+    wanted = only or GPU_SECTIONS
     folder = output or Path(os.environ.get("OUT") or Path(__file__).parent / "results")
     right = True
     if "correctness" in wanted:
