@@ -11,7 +11,7 @@ import numpy as np
 from numba import carray, njit
 
 from reference_impl.kernels.cpu_linear import dot_1
-from reference_impl.kernels.threads import BF16, F32, FAST, exp, narrow, pointer, take, widen
+from reference_impl.kernels.threads import BF16, DIVIDES, F32, FAST, exp, narrow, pointer, take, widen
 
 KEYS = 32  # keys whose scores are held at once
 OUT_OF_RANGE = 1  # left in the last argument when a length, table or slot points outside the memory that was given
@@ -44,7 +44,7 @@ def attend_tile(q, keys, values, scale, weights, out, top, total):  # type: igno
     return new_top, total
 
 
-@njit
+@njit(**DIVIDES)
 def attend(q, k_cache, v_cache, table, kv_head, context, scale, scores, out):  # type: ignore[no-untyped-def]
     """The heads q [group, head_dim] of one token over the first `context` tokens of a table's blocks -> out.
 

@@ -2,9 +2,10 @@
 
 Written directly in LLVM's vectors, sixteen weights at a time: widened to 16 bits, multiplied by 16-bit activations and
 added in pairs to 32-bit sums (one instruction on x86, `vpmaddwd`; LLVM finds what other processors have). At the end of
-a group the sums become float32 and are multiplied by its scale. From a plain loop LLVM makes the same instructions,
-but adds up each group's eight sums to one, which takes a third of the time. With eight bits a weight the processor's
-own prefetching falls behind; asking ahead makes a decode step of SmolLM2 a tenth shorter (two AVX2 cores).
+a group the sums become float32 and are multiplied by its scale; those of four rows are joined in one vector before.
+From a plain loop LLVM makes the same instructions, but adds up each group's eight sums to one, which takes a third of
+the time. With eight bits a weight the processor's own prefetching falls behind; asking ahead makes a decode step of
+SmolLM2 a tenth shorter (two AVX2 cores).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def group_dots(bits: int, n: int, width: int | None = None) -> Any:
 
     def generate(context: Any, build: Any, signature: Any, arguments: Any) -> Any:
         w, scales, x, out, n_in, any_width, groups, x_row, out_row = arguments
-        totals = [cgutils.alloca_once_value(build, _zeros(_F32, 8)) for _ in range(n)]
+        totals = [cgutils.alloca_once_value(build, _zeros(_F32, 8)) for _ in range(1 if n == 4 else n)]
         sums = [cgutils.alloca_once_value(build, _zeros(_I32, 8)) for _ in range(n)]
         span = any_width if width is None else _I64(width)
 
@@ -63,16 +64,16 @@ def group_dots(bits: int, n: int, width: int | None = None) -> Any:
                 with cgutils.for_range_slice(build, low, high, _I64(STEP[bits])) as (at, _):
                     add_products(at, 0)
             scale = _splat(build, _load(build, scales, group, _F32, 4))
-            for i in range(n):
-                term = build.fmul(build.sitofp(build.load(sums[i]), ir.VectorType(_F32, 8)), scale, flags=FUSED)
-                build.store(build.fadd(build.load(totals[i]), term, flags=FUSED), totals[i])
+            for total, found in zip(totals, _joined(build, [build.load(one) for one in sums]), strict=True):
+                term = build.fmul(build.sitofp(found, ir.VectorType(_F32, 8)), scale, flags=FUSED)
+                build.store(build.fadd(build.load(total), term, flags=FUSED), total)
 
         last = build.sub(groups, _I64(1))
         with cgutils.for_range(build, last) as loop:
             start = build.mul(loop.index, span)
             add_group(loop.index, start, build.add(start, span), None if width is None else width // STEP[bits])
         add_group(last, build.mul(last, span), n_in)
-        for i, total in enumerate(_lane_sums(build, [build.load(one) for one in totals])):
+        for i, total in enumerate(_lane_sums(build, n, [build.load(one) for one in totals])):
             place = build.add(out, build.mul(build.mul(_I64(i), out_row), _I64(4)))
             build.store(total, build.inttoptr(place, _F32.as_pointer()))
         return context.get_dummy_value()
@@ -106,14 +107,12 @@ def _pair_sums(build: Any, a: Any, b: Any) -> Any:
     return build.add(_picked(build, product, range(0, LANES, 2)), _picked(build, product, range(1, LANES, 2)))
 
 
-def _lane_sums(build: Any, vectors: list[Any]) -> list[Any]:
-    """The sum of each vector's eight lanes; four vectors share the additions."""
+def _joined(build: Any, vectors: list[Any]) -> list[Any]:
+    """Four vectors of eight lanes as one whose lanes k and 4 + k add up to those of vector k; fewer as they are."""
     if len(vectors) != 4:
-        return [_lane_sum(build, vector) for vector in vectors]
+        return vectors
     pairs = [_interleaved_sum(build, a, b, 1) for a, b in (vectors[:2], vectors[2:])]
-    both = _interleaved_sum(build, pairs[0], pairs[1], 2)  # lane k and lane 4 + k are of vector k
-    sums = build.fadd(_picked(build, both, range(4)), _picked(build, both, range(4, 8)))
-    return [build.extract_element(sums, _I32(k)) for k in range(4)]
+    return [_interleaved_sum(build, pairs[0], pairs[1], 2)]
 
 
 def _interleaved_sum(build: Any, a: Any, b: Any, run: int) -> Any:
@@ -121,7 +120,15 @@ def _interleaved_sum(build: Any, a: Any, b: Any, run: int) -> Any:
     order = {1: (0, 8, 1, 9), 2: (0, 1, 8, 9)}[run]
     low = [lane + half for half in (0, 4) for lane in order]
     masks = [ir.Constant(ir.VectorType(_I32, 8), [_I32(lane + k) for lane in low]) for k in (0, 2)]
-    return build.fadd(*(build.shuffle_vector(a, b, mask) for mask in masks))
+    return build.add(*(build.shuffle_vector(a, b, mask) for mask in masks))
+
+
+def _lane_sums(build: Any, n: int, vectors: list[Any]) -> list[Any]:
+    """The n sums that are in the lanes, n vectors' or one's that `_joined` made."""
+    if len(vectors) == n:
+        return [_lane_sum(build, vector) for vector in vectors]
+    sums = build.fadd(_picked(build, vectors[0], range(4)), _picked(build, vectors[0], range(4, 8)))
+    return [build.extract_element(sums, _I32(k)) for k in range(n)]
 
 
 def _lane_sum(build: Any, vector: Any) -> Any:
