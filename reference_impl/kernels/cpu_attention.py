@@ -11,7 +11,8 @@ import numpy as np
 from numba import carray, njit
 
 from reference_impl.kernels.cpu_linear import dot_1
-from reference_impl.kernels.threads import BF16, DIVIDES, F32, FAST, exp, narrow, pointer, take, widen
+from reference_impl.kernels.threads import BF16, DIVISION, F32, FAST, exp, narrow, pointer, take, widen
+from reference_impl.kernels.vectors import key_dots
 
 KEYS = 32  # keys whose scores are held at once
 OUT_OF_RANGE = 1  # left in the last argument when a length, table or slot points outside the memory that was given
@@ -21,8 +22,14 @@ OUT_OF_RANGE = 1  # left in the last argument when a length, table or slot point
 def attend_tile(q, keys, values, scale, weights, out, top, total):  # type: ignore[no-untyped-def]
     """Adds one tile of keys and values to a head's running maximum, total and (unnormalised) output; online softmax."""
     new_top, n = top, len(keys)
+    whole = n - n % 4
+    if q.size % 8 == 0:
+        for t in range(0, whole, 4):
+            key_dots(keys, keys[t].ctypes.data, q.size, q.ctypes.data, weights[t:].ctypes.data, q.size)
+    for t in range(whole if q.size % 8 == 0 else 0, n):
+        weights[t] = dot_1(keys[t], q)
     for t in range(n):
-        weights[t] = scale * dot_1(keys[t], q)
+        weights[t] *= scale
         new_top = max(new_top, weights[t])
     shrink = exp(top - new_top)
     total *= shrink
@@ -31,7 +38,6 @@ def attend_tile(q, keys, values, scale, weights, out, top, total):  # type: igno
         total += weights[t]
     for j in range(out.size):
         out[j] *= shrink
-    whole = n - n % 4
     for t in range(0, whole, 4):  # four values at a time: the output is loaded and stored less often
         w0, w1, w2, w3 = weights[t], weights[t + 1], weights[t + 2], weights[t + 3]
         v0, v1, v2, v3 = values[t], values[t + 1], values[t + 2], values[t + 3]
@@ -44,7 +50,7 @@ def attend_tile(q, keys, values, scale, weights, out, top, total):  # type: igno
     return new_top, total
 
 
-@njit(**DIVIDES)
+@njit(error_model=DIVISION)
 def attend(q, k_cache, v_cache, table, kv_head, context, scale, scores, out):  # type: ignore[no-untyped-def]
     """The heads q [group, head_dim] of one token over the first `context` tokens of a table's blocks -> out.
 

@@ -19,7 +19,7 @@ import numpy as np
 from numba import carray, njit
 from numba.extending import overload
 
-from reference_impl.kernels.threads import BF16, BF16_PAIR, DIVIDES, F32, FAST, even, exp, odd, pointer, take, widen
+from reference_impl.kernels.threads import BF16, BF16_PAIR, DIVISION, F32, FAST, even, exp, odd, pointer, take, widen
 
 
 def term(w, x, j):  # type: ignore[no-untyped-def]
@@ -232,7 +232,7 @@ def split_pairs(x):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(**DIVIDES)
+@njit(error_model=DIVISION)
 def gate(out, up):  # type: ignore[no-untyped-def]
     for r in range(out.size):
         out[r] = out[r] / (np.float32(1) + exp(-out[r])) * up[r]

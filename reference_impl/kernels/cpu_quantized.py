@@ -1,9 +1,9 @@
 """Numba kernel: few rows of x times an int8 or int4 matrix that stays as it is, in integers.
 
 The weights are exact; each row of x is rounded to 16 bits, an error of at most 2^-16 of its largest value in groups of
-up to 1,024 (llama.cpp rounds to 8 bits, in groups of 32). Integers pay twice: sixteen products an instruction, and no conversion of the
-weights. At batch 1 over SmolLM2's matrices int8 with float32 activations took 1.2 times as long (two AVX2 cores). What
-comes before and after the product is `cpu_linear`'s.
+up to 1,024 (llama.cpp rounds to 8 bits, in groups of 32). Integers pay twice: sixteen products an instruction, and no
+conversion of the weights. At batch 1 over SmolLM2's matrices int8 with float32 activations took 1.2 times as long (two
+AVX2 cores). What comes before and after the product is `cpu_linear`'s.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from numba.extending import intrinsic
 F32, BF16 = types.float32, types.uint16  # bfloat16 is read as what it is: the upper half of a float32
 BF16_PAIR = types.uint32  # two of them, the one that comes first in memory in the lower half
 FAST = {"reassoc", "contract", "nsz", "arcp"}  # sums may be reordered; inf and nan keep their meaning
-DIVIDES = {"error_model": "numpy"}  # by 0 gives inf or NaN; Python's check of each division keeps loops from vectors
+DIVISION: Literal["numpy"] = "numpy"  # by 0 gives inf or NaN; Python checks each, and no such loop becomes a vector's
 SIGNATURE = types.void(types.CPointer(types.int64))
 
 
@@ -242,9 +242,9 @@ def compiled(body: Callable[[Any], None]) -> Kernel:
     default = numba.CACHE_DIR
     numba.CACHE_DIR = str(Path(default or Path(__file__).parent / "__pycache__") / _version())
     try:
-        function = cfunc(SIGNATURE, cache=True, **DIVIDES)(body)
+        function = cfunc(SIGNATURE, cache=True, error_model=DIVISION)(body)
     except (RuntimeError, OSError):  # no folder that Numba may write to
-        function = cfunc(SIGNATURE, **DIVIDES)(body)
+        function = cfunc(SIGNATURE, error_model=DIVISION)(body)
     finally:
         numba.CACHE_DIR = default
     return Kernel(function, int(function.address or 0))
