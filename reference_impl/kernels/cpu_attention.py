@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import carray, njit
 
-from reference_impl.kernels.cpu_linear import dot_1
-from reference_impl.kernels.threads import BF16, DIVISION, F32, FAST, exp, narrow, pointer, take, widen
+from reference_impl.kernels.cpu_dots import dot_1
+from reference_impl.kernels.scalars import BF16, DIVISION, F32, FAST, exp, narrow, pointer, take, widen
 from reference_impl.kernels.vectors import key_dots
 
 KEYS = 32  # keys whose scores are held at once

@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numba import carray, njit
 
-from reference_impl.kernels.cpu_linear import dot_1, finish, keep_sums, prepared, widened
-from reference_impl.kernels.threads import F32, float_of, pointer, take
+from reference_impl.kernels.cpu_dots import dot_1
+from reference_impl.kernels.cpu_linear import finish, keep_sums, prepared, widened
+from reference_impl.kernels.scalars import F32, float_of, pointer, take
 from reference_impl.kernels.vectors import group_dots
 
 MOST = 32767  # of an activation's code

@@ -13,7 +13,7 @@ from numba import carray, njit
 
 from reference_impl.kernels.cpu_attention import OUT_OF_RANGE, rotate_head
 from reference_impl.kernels.cpu_linear import keep_and_square
-from reference_impl.kernels.threads import BF16, F32, exp, pointer, take, widen
+from reference_impl.kernels.scalars import BF16, F32, exp, pointer, take, widen
 
 
 @njit

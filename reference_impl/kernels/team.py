@@ -17,7 +17,8 @@ from numba import carray, njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from reference_impl.kernels.threads import Kernel, call, call_on_threads, compiled, find, pointer
+from reference_impl.kernels.scalars import pointer
+from reference_impl.kernels.threads import Kernel, call, call_on_threads, compiled, find
 
 LOOKS = 20_000  # until others may run
 

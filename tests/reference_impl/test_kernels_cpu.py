@@ -183,8 +183,8 @@ def test_a_slot_beyond_the_cache_is_refused() -> None:
 
 def test_a_kernel_is_compiled_once_and_found_on_disk_by_the_next_process(tmp_path: Path) -> None:
     code = (
-        "import torch; from reference_impl.kernels import cpu; from numba.core import event\n"
-        "with event.install_recorder('numba:compile') as found: cpu._kernel('store', torch.float32)\n"
+        "import torch; from reference_impl.kernels import cpu_call; from numba.core import event\n"
+        "with event.install_recorder('numba:compile') as found: cpu_call.kernel('store', torch.float32)\n"
         "print(len(found.buffer))"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
