@@ -1,6 +1,7 @@
 """Sphinx extension: `{problem-sets}`, a table of the graded notebooks, read from their sources."""
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,14 +10,16 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 FOLDER = "_problem_sets"  # where build.py puts exercises/source
+BONUS = re.compile(r"\| *\d+ *\| *bonus\b.*\| *(\d+) *\|")  # a part's row in the notebook's own table
 
 
 @dataclass(frozen=True)
 class ProblemSet:
     name: str
     title: str
-    points: float
-    by_hand: float  # of the points: graded by a person
+    points: float  # without the bonus
+    bonus: float
+    by_hand: float  # of all points: graded by a person
 
 
 def read_all(folder: Path) -> list[ProblemSet]:
@@ -32,7 +35,9 @@ def read_all(folder: Path) -> list[ProblemSet]:
             raise ValueError(f"{file.name} has no title")
         graded = [cell["metadata"]["nbgrader"] for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade")]
         by_hand = sum(mark["points"] for mark in graded if mark.get("solution"))
-        found.append(ProblemSet(file.parent.name, title, sum(mark["points"] for mark in graded), by_hand))
+        bonus = sum(float(row[1]) for line in lines if (row := BONUS.fullmatch(line)))
+        points = sum(mark["points"] for mark in graded) - bonus
+        found.append(ProblemSet(file.parent.name, title, points, bonus, by_hand))
     return found
 
 
@@ -40,8 +45,9 @@ class ProblemSets(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         rows = ["| Problem set | Title | Points |", "|---|---|---|"]
         for one in read_all(Path(self.env.srcdir) / FOLDER):
-            by_hand = f", {one.by_hand:g} of them graded by hand" if one.by_hand else ""
-            rows.append(f"| `{one.name}` | {one.title} | {one.points:g}{by_hand} |")
+            bonus = f", and a bonus of {one.bonus:g}" if one.bonus else ""
+            by_hand = f"; {one.by_hand:g} of them graded by hand" if one.by_hand else ""
+            rows.append(f"| `{one.name}` | {one.title} | {one.points:g}{bonus}{by_hand} |")
         return self.parse_text_to_nodes("\n".join(rows))
 
 

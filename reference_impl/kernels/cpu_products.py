@@ -101,7 +101,7 @@ def _quantized(
     (n, n_in), n_out = x.shape, weight.shape[0] // (2 if gated else 1)
     out = torch.empty(n, n_out, dtype=torch.float32)
     sums = x if delta is None else torch.empty_like(x)
-    usual = "_usual" if weight.width == cpu_quantized.USUAL else ""
+    usual = f"_{weight.width}" if weight.width in cpu_quantized.USUAL else ""
     kernel(f"quantized_int{weight.bits}{usual}", torch.float32).run(
         *(rows, weight.codes, out, n, n_in, n_out, delta, norm, _is_bf16(norm), bits(eps)),
         *(None if delta is None else sums, bias, gated, _share(n_out), _is_bf16(bias)),

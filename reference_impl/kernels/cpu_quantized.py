@@ -17,11 +17,15 @@ from reference_impl.kernels.scalars import F32, float_of, pointer, take
 from reference_impl.kernels.vectors import group_dots
 
 MOST = 32767  # of an activation's code
-USUAL = 128  # codes of a group, for which there is a faster kernel
+USUAL = (32, 64, 128)  # codes of a group, for which there are faster kernels: no loop inside a group
 int8_dots_1, int8_dots_4 = group_dots(8, 1), group_dots(8, 4)
+int8_32_1, int8_32_4 = group_dots(8, 1, 32), group_dots(8, 4, 32)
+int8_64_1, int8_64_4 = group_dots(8, 1, 64), group_dots(8, 4, 64)
+int8_128_1, int8_128_4 = group_dots(8, 1, 128), group_dots(8, 4, 128)
 int4_dots_1, int4_dots_4 = group_dots(4, 1), group_dots(4, 4)
-int8_usual_1, int8_usual_4 = group_dots(8, 1, USUAL), group_dots(8, 4, USUAL)
-int4_usual_1, int4_usual_4 = group_dots(4, 1, USUAL), group_dots(4, 4, USUAL)
+int4_32_1, int4_32_4 = group_dots(4, 1, 32), group_dots(4, 4, 32)
+int4_64_1, int4_64_4 = group_dots(4, 1, 64), group_dots(4, 4, 64)
+int4_128_1, int4_128_4 = group_dots(4, 1, 128), group_dots(4, 4, 128)
 
 
 @njit
@@ -143,13 +147,29 @@ def quantized_int8(p):  # type: ignore[no-untyped-def]
     linear(p, int8_dots_1, int8_dots_4, carray(p, 23)[20])
 
 
+def quantized_int8_32(p):  # type: ignore[no-untyped-def]
+    linear(p, int8_32_1, int8_32_4, carray(p, 23)[20])
+
+
+def quantized_int8_64(p):  # type: ignore[no-untyped-def]
+    linear(p, int8_64_1, int8_64_4, carray(p, 23)[20])
+
+
+def quantized_int8_128(p):  # type: ignore[no-untyped-def]
+    linear(p, int8_128_1, int8_128_4, carray(p, 23)[20])
+
+
 def quantized_int4(p):  # type: ignore[no-untyped-def]
     linear(p, int4_dots_1, int4_dots_4, carray(p, 23)[20] // 2)
 
 
-def quantized_int8_usual(p):  # type: ignore[no-untyped-def]
-    linear(p, int8_usual_1, int8_usual_4, carray(p, 23)[20])
+def quantized_int4_32(p):  # type: ignore[no-untyped-def]
+    linear(p, int4_32_1, int4_32_4, carray(p, 23)[20] // 2)
 
 
-def quantized_int4_usual(p):  # type: ignore[no-untyped-def]
-    linear(p, int4_usual_1, int4_usual_4, carray(p, 23)[20] // 2)
+def quantized_int4_64(p):  # type: ignore[no-untyped-def]
+    linear(p, int4_64_1, int4_64_4, carray(p, 23)[20] // 2)
+
+
+def quantized_int4_128(p):  # type: ignore[no-untyped-def]
+    linear(p, int4_128_1, int4_128_4, carray(p, 23)[20] // 2)

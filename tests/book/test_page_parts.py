@@ -87,10 +87,12 @@ def test_the_first_exercise_has_the_outputs_of_the_contract() -> None:
 def test_the_table_of_problem_sets_counts_points_as_nbgrader_does() -> None:
     from problem_sets import read_all
 
-    found = {one.name: (one.points, one.by_hand) for one in read_all(ROOT / "exercises" / "source")}
+    found = {one.name: one for one in read_all(ROOT / "exercises" / "source")}
     assert list(found) == ["ps1_prefill_decode", "ps2_batching", "ps3_quantization", "ps4_speculative", "ps5_sizing"]
-    assert all(points > 0 for points, _ in found.values())
-    assert found["ps5_sizing"][1] > 0  # a recommendation is graded by hand
+    assert all(one.points > 0 for one in found.values())
+    assert found["ps5_sizing"].by_hand > 0  # a recommendation is graded by hand
+    with_bonus = {name: (one.points, one.bonus) for name, one in found.items() if one.bonus}
+    assert with_bonus == {"ps3_quantization": (60, 10), "ps5_sizing": (60, 10)}  # as their introductions say
 
 
 def test_the_reference_shows_signatures_as_they_are_written() -> None:

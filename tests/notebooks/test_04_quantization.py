@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from lesson_run import Lesson
 
 from reference_impl.arithmetic import bits_per_weight, weight_bytes
 from reference_impl.config import MODELS
+from reference_impl.deployment import Deployment
 from reference_impl.hardware import GPUS
 from reference_impl.quantization.error import expected_error, relative_error
 from reference_impl.quantization.groupwise import (
@@ -21,6 +23,8 @@ from reference_impl.quantization.groupwise import (
 )
 from reference_impl.quantization.report import quantize_group
 from reference_impl.quantization.table import committed_rows, pairs_as_predicted, predicted_order
+
+QUIZZES = Path(__file__).parents[2] / "interactives" / "quizzes"
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +69,9 @@ def test_prose_numbers_of_cost_and_speed(prose: str) -> None:
     assert f"With a scale per 32 it is {bound(4, 32) / bound(16, None):.2f} times" in prose
     gigabytes = [weight_bytes(model.n_params, bits, None) / 1e9 for bits in (16, 4)]
     assert "from {:.0f} GB to {:.0f} GB".format(*gigabytes) in prose
+    whole, small = (Deployment(model, GPUS["h100-sxm"], bits, group) for bits, group in ((16, None), (4, 128)))
+    gains = [whole.step(batch, 2048).seconds / small.step(batch, 2048).seconds for batch in (1, 64)]
+    assert f"{gains[0]:.2f} times as fast at batch 1, and {gains[1]:.2f} times at batch 64" in prose
 
 
 def test_prose_numbers_of_the_64_channels(prose: str) -> None:
@@ -76,6 +83,7 @@ def test_prose_numbers_of_the_64_channels(prose: str) -> None:
     assert f"loses only {100 * relative_error(channels, for_all):.1f}%" in prose
     assert 0.68 <= smallest[0] <= 0.85
     assert 0.005 <= smallest[1] <= 0.009
+    assert f"loses {100 * smallest[1]:.1f}%" in (QUIZZES / "04_quantization.yml").read_text("utf-8")
 
 
 def test_prose_numbers_of_the_prediction(prose: str) -> None:
@@ -108,7 +116,7 @@ def test_prose_numbers_of_the_judged_model(prose: str) -> None:
 def test_prose_numbers_of_the_robust_model(prose: str) -> None:
     target = committed_rows("course-target")
     whole, damaged = target["float"], target["int4 g128 rounding"]
-    assert f"from {whole['bits_per_byte']:.2f} to {damaged['bits_per_byte']:.2f} bits per byte" in prose
+    assert f"on code from {whole['perplexity_code']:.1f} to {damaged['perplexity_code']:.1f}" in prose
     assert f"{100 - damaged['agreement']:.0f}% of its choices" in prose
     assert f"KL from {damaged['kl']:.3f} to {target['int4 g128 gptq']['kl']:.3f}" in prose
 
@@ -138,7 +146,7 @@ def test_bits_and_bounds_count_the_scales(run: Lesson) -> None:
 @pytest.mark.model
 def test_the_two_rounding_rules_differ_on_halves(run: Lesson) -> None:
     assert run.row("ties-run", "half to even") == ["[127, 0, 2, 2, 0, -2]"]
-    assert run.row("ties-run", "half away (GGUF)") == ["[127, 1, 2, 3, -1, -3]"]
+    assert run.row("ties-run", "half away (Q8_0)") == ["[127, 1, 2, 3, -1, -3]"]
 
 
 @pytest.mark.model

@@ -6,6 +6,9 @@ import pytest
 from lesson_run import Lesson
 
 from reference_impl.arithmetic import best_draft_length, expected_tokens, speculative_speedup
+from reference_impl.config import MODELS
+from reference_impl.deployment import Deployment
+from reference_impl.hardware import GPUS
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +35,18 @@ def test_prose_numbers_of_the_best_length(it: Lesson) -> None:
     assert f"k = {k}: {tokens:.2f} tokens in {time:.1f} passes' time, {gain:.2f} times as fast" in code
     assert speculative_speedup(0.5, 12, 0.1) < 1  # "slower than no guessing at all"
     assert speculative_speedup(0.8, k - 2, 0.1) > 0.95 * gain  # "off by one or two costs a few percent"
+    assert speculative_speedup(0.5, 0, 0.1) < 0.8 * speculative_speedup(0.5, 2, 0.1)  # and only "at high acceptance"
+
+
+def test_prose_numbers_of_batches_and_of_a_smaller_model(it: Lesson) -> None:
+    plan = Deployment(MODELS["llama-3-8b"], GPUS["h100-sxm"])
+    step, cost = plan.step(238, 256), plan.verify_cost(238, 256)
+    assert 0.5 < step.compute_seconds / step.memory_seconds < 0.6  # "over half of the arithmetic"
+    assert f"checking 2 tokens each then costs {cost(1):.2f} steps, checking 5 costs {cost(4):.2f}" in it.prose.lower()
+    assert best_draft_length(0.8, 0.1, cost, max_k=16) == 1
+    small, big = MODELS["llama-3.2-1b"].n_params, MODELS["llama-3-8b"].n_params
+    shown = f"a draft of {small / 1e9:.2f} billion parameters costs {small / big:.2f} of a target of {big / 1e9:.2f}"
+    assert shown in it.prose
 
 
 # --- the lesson run from clean
