@@ -116,7 +116,8 @@ def median_seconds(
 def _name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"this CPU, {torch.get_num_threads()} threads"
+    n_threads = torch.get_num_threads()
+    return f"this CPU, {n_threads} thread{'s' * (n_threads != 1)}"
 
 
 def _memory(device: torch.device) -> float:

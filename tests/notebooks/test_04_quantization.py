@@ -109,6 +109,10 @@ def test_prose_numbers_of_the_judged_model(prose: str) -> None:
     assert f"perplexity on code rises from {whole['perplexity_code']:.1f} to {damaged['perplexity_code']:.1f}" in prose
     assert f"copying stays at {damaged['copying']:.0f}% of {whole['copying']:.0f}%" in prose
     assert f"sums fall from {whole['arithmetic']:.0f}% to {damaged['arithmetic']:.0f}%" in prose
+    names = ("int8 g128", "int4 g32", "int4 g128")
+    gains = [smol[f"{name} rounding"]["tokens_per_second"] / whole["tokens_per_second"] for name in names]
+    assert f"8 bits decode {gains[0]:.1f} times as fast as float, 4 bits in groups of 32 {gains[1]:.1f} times" in prose
+    assert f"in groups of 128 {gains[2]:.1f} times" in prose
     assert smol["Q4_1, its own grid"]["kl"] < 1e-9
     assert f"8 bits change {100 - smol['int8 g128 rounding']['agreement']:.0f}% of the choices" in prose
 
