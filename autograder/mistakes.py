@@ -2,8 +2,8 @@
 
 The one idea: a wrong solution of the bank fails its test with a message of its own, so the message names the mistake.
 `prove` is run with different random inputs. Where a mistake's message stays the same it comes from an example that the
-notebook shows, and is matched with its input and its numbers; where it changes, the numbers are left out. Mistakes that
-no message tells apart share a hint that names each.
+notebook shows, and is matched with its input and its numbers; where it changes, the numbers are left out, and the hint
+says that it is a guess. Mistakes that no message tells apart share a hint that names each.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _INPUT = 80  # characters of an input that are matched
 _ANY_NUMBER = r"-?[\d.]+(e[+-]?\d+)?"
+_PERHAPS = "One possibility among others: "
 _WHERE = re.compile(r" \(in (line \d+|a part) of the test.*")  # where the test itself could not go on
 _RAISED = re.compile(r"^(\w+): (\w[\w.]*) raised \1\b")
 
@@ -46,13 +47,14 @@ def toml(mistakes: Sequence[Mistake]) -> str:
     for test, match, sharing in sorted(_groups(mistakes), key=order):
         kinds = dict.fromkeys(mistake.variant.title.rstrip(".") for mistake in sharing)
         hints = dict.fromkeys(mistake.variant.hint for mistake in sharing)
+        loose = match.startswith("^") or _ANY_NUMBER in match  # other mistakes may end in the same words
         lines += [
             "",
             "[[hint]]",
             f"kind = {_quoted('; or: '.join(kinds))}",
             f"test = {_quoted(test)}",
             f"match = {_quoted(match)}",
-            f"text = {_quoted(' Or: '.join(hints))}",
+            f"text = {_quoted(loose * _PERHAPS + ' Or: '.join(hints))}",
         ]
     return "\n".join(lines) + "\n"
 

@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-KEYS = 64  # keys a step of the inner loop
+KEYS = 64  # keys a step of the inner loop, at most
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
@@ -43,6 +43,7 @@ def paged_attention(
     partial = torch.empty((splits, n_tokens, n_heads, head_dim), dtype=torch.float32, device=q.device)
     log_sum = torch.empty((splits, n_tokens, n_heads), dtype=torch.float32, device=q.device)
     width = triton.next_power_of_2(head_dim)
+    step = keys_at_once(k_cache.dtype, width)
     _attention[(tiles, n_kv_heads, splits)](
         *(q, k_cache, v_cache, block_tables, query_lens, context_lens, partial, log_sum, scale),
         *(n_tokens, n_heads, n_kv_heads, n_seqs, max_blocks, q.stride(0), q.stride(1)),
@@ -53,11 +54,16 @@ def paged_attention(
         GROUP=group,
         TOKENS=tokens,
         WIDTH=max(16, width),
-        STEP=KEYS,
+        STEP=step,
         WIDEN=INTERPRETED,
     )
     _merge[(n_tokens, n_heads)](partial, log_sum, out, n_tokens, n_heads, HEAD_DIM=head_dim, SPLITS=splits, WIDTH=width)
     return out
+
+
+def keys_at_once(dtype: torch.dtype, width: int) -> int:
+    """Keys a step of the inner loop: fewer of wide float32 heads, so that they fit an RTX card's shared memory too."""
+    return KEYS // 2 if dtype is torch.float32 and width >= 128 else KEYS
 
 
 def store_kv(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor) -> None:
@@ -82,7 +88,8 @@ def _multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
 
 
-@triton.jit
+# A server's batches change all the time: none of these numbers shall be a reason to compile anew.
+@triton.jit(do_not_specialize=["n_tokens", "n_seqs", "max_blocks"])
 def _attention(  # type: ignore[no-untyped-def]
     q,
     k_cache,
@@ -173,7 +180,7 @@ def _attention(  # type: ignore[no-untyped-def]
     )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_tokens"])
 def _merge(  # type: ignore[no-untyped-def]
     partial, log_sum, out, n_tokens, n_heads, HEAD_DIM: tl.constexpr, SPLITS: tl.constexpr, WIDTH: tl.constexpr
 ):

@@ -1,9 +1,9 @@
 """Triton kernel for decode: one or a few rows of x times an int8 or int4 matrix that is never widened in memory.
 
 A program takes some weight rows and walks along them: codes come from memory as they are stored, become floats in
-registers, are multiplied by x, and each group's sum by its scale. One row of x is plain arithmetic, more rows go to the
-tensor cores, padded to sixteen. Many rows (a prefill) are not for this kernel: there the arithmetic counts, not the
-bytes.
+registers, are multiplied by x, and each group's sum by its scale. One row of x is plain arithmetic. More rows, padded
+to sixteen, go to the tensor cores in x's own 16 bits, in which codes are exact (float32 is multiplied as such). Many
+rows (a prefill) are not for this kernel: there the arithmetic counts, not the bytes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from reference_impl.kernels.packed import PackedWeight
+from reference_impl.kernels.triton_attention import INTERPRETED
 
 MAX_ROWS = 16  # of x
 WEIGHT_ROWS = 16  # that a program takes
@@ -34,11 +35,12 @@ def quantized_linear(x: Tensor, weight: PackedWeight, bias: Tensor | None = None
         BIASED=bias is not None,
         WEIGHT_ROWS=WEIGHT_ROWS,
         STEP=step,
+        WIDEN=INTERPRETED,
     )
     return x, out
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _linear(  # type: ignore[no-untyped-def]
     x,
     codes,
@@ -59,6 +61,7 @@ def _linear(  # type: ignore[no-untyped-def]
     BIASED: tl.constexpr,
     WEIGHT_ROWS: tl.constexpr,
     STEP: tl.constexpr,
+    WIDEN: tl.constexpr,
 ):
     rows = tl.program_id(0) * WEIGHT_ROWS + tl.arange(0, WEIGHT_ROWS)
     inside = rows < n_out
@@ -78,8 +81,9 @@ def _linear(  # type: ignore[no-untyped-def]
             first = start + place // 16 * 32 + place % 16
             low = (((byte & 15) ^ 8) - 8).to(tl.float32)
             high = (((byte >> 4) ^ 8) - 8).to(tl.float32)
-            part, sums = _products(x, low, first, group, x_rows, n, columns, group_size, width, X_ROWS)
-            more, more_sums = _products(x, high, first + 16, group, x_rows, n, columns, group_size, width, X_ROWS)
+            part, sums = _products(x, low, first, group, x_rows, n, columns, group_size, width, X_ROWS, WIDEN)
+            last = first + 16
+            more, more_sums = _products(x, high, last, group, x_rows, n, columns, group_size, width, X_ROWS, WIDEN)
             part += more
             sums += more_sums
         else:
@@ -89,7 +93,7 @@ def _linear(  # type: ignore[no-untyped-def]
                 mask=inside[:, None] & (place < stored)[None, :],
                 other=0,
             ).to(tl.float32)
-            part, sums = _products(x, code, place, group, x_rows, n, columns, group_size, width, X_ROWS)
+            part, sums = _products(x, code, place, group, x_rows, n, columns, group_size, width, X_ROWS, WIDEN)
         total += part * scale[:, None]
         if SHIFTED:
             shift = tl.load(shifts + row * groups + group, mask=inside, other=0.0)
@@ -102,7 +106,7 @@ def _linear(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _products(  # type: ignore[no-untyped-def]
-    x, code, place, group, x_rows, n, columns, group_size, width, X_ROWS: tl.constexpr
+    x, code, place, group, x_rows, n, columns, group_size, width, X_ROWS: tl.constexpr, WIDEN: tl.constexpr
 ):
     """code [weight rows, step] times the values of x that belong to these places, and the sums of those values."""
     inside_group = place - group * width
@@ -110,10 +114,12 @@ def _products(  # type: ignore[no-untyped-def]
     real = (inside_group < group_size) & (column < columns)
     values = tl.load(
         x + x_rows[:, None] * columns + column[None, :], mask=(x_rows < n)[:, None] & real[None, :], other=0.0
-    ).to(tl.float32)
-    sums = tl.sum(values, 1)
-    if X_ROWS == 1:  # noqa: SIM108 (the compiler takes branches of a constant, not both sides of an expression)
-        part = tl.sum(code * values, 1)[:, None]
+    )
+    sums = tl.sum(values.to(tl.float32), 1)
+    if X_ROWS == 1:
+        part = tl.sum(code * values.to(tl.float32), 1)[:, None]
+    elif WIDEN:  # the interpreter takes bfloat16 for integers in a product
+        part = tl.dot(code, tl.trans(values.to(tl.float32)), input_precision="ieee")
     else:
-        part = tl.dot(code, tl.trans(values), input_precision="ieee")
+        part = tl.dot(code.to(values.dtype), tl.trans(values), input_precision="ieee")
     return part, sums

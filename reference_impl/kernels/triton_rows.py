@@ -131,10 +131,9 @@ def _rotate_and_store(  # type: ignore[no-untyped-def]
         if slot >= 0:
             kv_head = (head - n_heads) % n_kv_heads
             place = ((slot // BLOCK_SIZE * n_kv_heads + kv_head) * BLOCK_SIZE + slot % BLOCK_SIZE) * 2 * HALF + columns
-            low, high = low.to(k_cache.dtype.element_ty), high.to(k_cache.dtype.element_ty)
             if head < n_heads + n_kv_heads:
-                tl.store(k_cache + place, low, mask=inside)
-                tl.store(k_cache + place + HALF, high, mask=inside)
+                tl.store(k_cache + place, low.to(k_cache.dtype.element_ty), mask=inside)
+                tl.store(k_cache + place + HALF, high.to(k_cache.dtype.element_ty), mask=inside)
             else:
-                tl.store(v_cache + place, low, mask=inside)
-                tl.store(v_cache + place + HALF, high, mask=inside)
+                tl.store(v_cache + place, low.to(v_cache.dtype.element_ty), mask=inside)
+                tl.store(v_cache + place + HALF, high.to(v_cache.dtype.element_ty), mask=inside)

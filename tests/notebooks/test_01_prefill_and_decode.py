@@ -46,7 +46,7 @@ def test_prose_numbers_of_prefill(it: Lesson) -> None:
 
 def test_prose_numbers_of_the_roofline(it: Lesson) -> None:
     assert f"make {H100.ridge:.1f} FLOP per byte" in it.prose
-    assert f"{100 - 100 / H100.ridge:.2f}% of the most expensive part" in it.prose
+    assert f"{100 - 100 / H100.ridge:.2f}% of the arithmetic stands idle" in it.prose
     assert f"{LLAMA.n_layers} layers and {LLAMA.n_params / MODELS['smollm2-135m'].n_params:.0f} times" in it.prose
 
 

@@ -1,6 +1,6 @@
 """Half-way cases rounded away from zero
 
-Hint: This is how people round at school, and how GGUF does it. Here a tie goes to the even neighbour.
+Hint: This is how people round at school, and how GGUF's Q8_0 does it. Here a tie goes to the even neighbour.
 Caught by: group-ties-to-even
 """
 
