@@ -102,15 +102,21 @@ class BlockAllocator:
         return new_blocks + sum(min(n, self._references[block] - 1) for block, n in writers.items())
 
     def append(self, counts: Sequence[tuple[Hashable, int]]) -> list[Growth]:
-        """Makes room for so many new tokens a sequence, all of them or (MemoryError) none."""
+        """Makes room for so many new tokens a sequence, all of them or (MemoryError) none.
+
+        Of those that share a block, the longest may write into it: nobody else needs the places behind its end, not
+        even if the pass fails.
+        """
         needed = self.blocks_needed(counts)
         if needed > self.free_blocks:
             raise MemoryError(f"needs {needed} more blocks, {self.free_blocks} of {self.n_blocks} are free")
-        return [self._grow(seq, n_new) for seq, n_new in counts]
+        shortest_first = sorted(range(len(counts)), key=lambda i: self._table(counts[i][0]).n_tokens)
+        growths = {i: self._grow(*counts[i]) for i in shortest_first}
+        return [growths[i] for i in range(len(counts))]
 
     def undo(self, growths: Sequence[Growth]) -> None:
         """Takes `append` back; nothing else may have happened in between."""
-        for growth in reversed(growths):
+        for growth in sorted(growths, key=lambda growth: -growth.n_tokens):  # against the order in which they grew
             table = self._tables[growth.seq]
             self._drop_tail(table, growth.n_blocks)
             table.n_tokens = growth.n_tokens

@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from reference_impl.model import Llama
     from reference_impl.offload import Offloader
     from reference_impl.speculative.speculator import Speculator
+    from reference_impl.storage import KVStorage
 
 Model = Callable[["ForwardBatch", Tensor], Tensor]  # (batch, rows) -> logits [n_rows, vocabulary]
 
@@ -37,7 +38,7 @@ Model = Callable[["ForwardBatch", Tensor], Tensor]  # (batch, rows) -> logits [n
 class Detokenizer(Protocol):
     """What the engine asks of a tokenizer."""
 
-    def stream(self) -> TextStream: ...
+    def stream(self, *, after_prompt: bool) -> TextStream: ...
 
 
 class RequestRefusedError(ValueError):
@@ -116,7 +117,6 @@ class Engine:
         """An engine with a cache of its own, in the model's dtype and on its device."""
         from reference_impl.offload import Offloader
         from reference_impl.paged import PagedCache
-        from reference_impl.recorded import RecordedPasses
 
         config = config or EngineConfig()
         cache = config.build_cache(model.config, model.embed.dtype, model.embed.device)
@@ -125,7 +125,7 @@ class Engine:
             swap = Offloader(cache, config.host_blocks)
         shape = model.config
         return cls(
-            RecordedPasses(model, keep=config.keep_logits) if config.recorded else model,
+            _replayed(model, cache.storage, config) if config.recorded else model,
             cache,
             config,
             max_context=shape.max_context,
@@ -166,7 +166,7 @@ class Engine:
             serial=self._n_added,
             seed=self._seeds.getrandbits(63) if seed is None else seed,
             max_total=min(most, self.max_context, self.cache.capacity + 1),
-            stream=self.tokenizer.stream() if self.tokenizer is not None else None,
+            stream=self.tokenizer.stream(after_prompt=True) if self.tokenizer is not None else None,
         )
         self._n_added += 1
         self._states[request.id] = state
@@ -318,6 +318,19 @@ class Engine:
         return Output(
             state.id, output.tokens, output.text, state.finish, state.reason, state.timeline, logits=output.logits
         )
+
+
+def _replayed(model: Llama, storage: KVStorage, config: EngineConfig) -> Model:
+    """The model behind what replays its passes: CUDA graphs of decode steps on a GPU, recorded kernels elsewhere."""
+    if model.embed.device.type != "cuda":
+        from reference_impl.recorded import RecordedPasses
+
+        return RecordedPasses(model, keep=config.keep_logits)
+    from reference_impl.graphs import DecodeGraphs, sizes_up_to
+
+    blocks = -(-model.config.max_context // config.block_size)
+    graphs = DecodeGraphs(model, storage, blocks, sizes_up_to(config.max_running))
+    return cast(Model, graphs)  # it looks at the batch before it takes it for one of its own
 
 
 def _rows(step: Step) -> Tensor:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 if TYPE_CHECKING:
     import torch
 
-    from reference_impl.cache import KVCache
+    from reference_impl.cache import ContiguousCache
     from reference_impl.config import ModelConfig
+    from reference_impl.paged import PagedCache
 
 Batching = Literal["continuous", "static"]
 Preemption = Literal["recompute", "swap"]
@@ -53,7 +54,9 @@ class EngineConfig:
         if self.preemption == "swap" and not (self.paged and self.host_blocks > 0):
             raise ValueError("preemption by swap needs a paged cache and host_blocks > 0")
 
-    def build_cache(self, model: ModelConfig, dtype: torch.dtype, device: str | torch.device) -> KVCache:
+    def build_cache(
+        self, model: ModelConfig, dtype: torch.dtype, device: str | torch.device
+    ) -> ContiguousCache | PagedCache:
         """An empty cache for `model`, of the size and kind that these switches say."""
         from reference_impl.cache import ContiguousCache
         from reference_impl.paged import PagedCache

@@ -74,7 +74,7 @@ def _generate(
 
 def stream_text(tokenizer: Tokenizer, tokens: Iterator[int]) -> Iterator[str]:
     """The tokens' text in whole characters, as soon as they are complete."""
-    stream = tokenizer.stream()
+    stream = tokenizer.stream(after_prompt=True)
     for token in tokens:
         yield stream.push(token)
     yield stream.flush()
@@ -155,6 +155,8 @@ def usable_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
+        if device.type == "cuda" and device.index is not None:
+            torch.cuda.set_device(device)  # where Triton launches its kernels
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"--device {name}: cannot be used here ({cli.one_line(error)[:120]})") from None
     return device

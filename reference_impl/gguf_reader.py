@@ -130,7 +130,7 @@ class GgufFile:
                 kind = tensor.tensor_type.name
                 raise WeightsError(f"{self.path}: cannot read tensor {name} of type {kind} ({error})") from None
             weight = np.array(values, dtype=np.float32)  # a copy: the file is mapped read-only
-            if self.architecture == "llama" and re.search(r"attn_[qk]\.weight$", name):
+            if self.architecture == "llama" and re.search(r"attn_[qk]\.(weight|bias)$", name):
                 heads = config.n_heads if "attn_q" in name else config.n_kv_heads
                 weight = _undo_permutation(weight, heads)
             yield self._hugging_face_name(name), torch.from_numpy(weight)
@@ -200,8 +200,9 @@ class GgufFile:
 def _undo_permutation(weight: np.ndarray, n_heads: int) -> np.ndarray:
     """Back to the row order of the checkpoints, where RoPE pairs row i of a head with row i + head_dim/2.
 
-    llama.cpp pairs neighbours, so its converter interleaved the two halves of every head's rows in q and k.
+    llama.cpp pairs neighbours, so its converter interleaved the two halves of every head's rows in q and k, in weights
+    and biases.
     """
-    rows, columns = weight.shape
-    pairs = weight.reshape(n_heads, rows // n_heads // 2, 2, columns)
-    return pairs.swapaxes(1, 2).reshape(rows, columns)
+    rows, *columns = weight.shape  # a bias has no columns
+    pairs = weight.reshape(n_heads, rows // n_heads // 2, 2, *columns)
+    return pairs.swapaxes(1, 2).reshape(weight.shape)

@@ -24,6 +24,11 @@ Capture = Callable[[Callable[[], Tensor]], tuple[Callable[[], object], Tensor]]
 BATCH_SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64)
 
 
+def sizes_up_to(most: int) -> tuple[int, ...]:
+    """The sizes that batches of up to `most` sequences are padded to."""
+    return tuple(size for i, size in enumerate(BATCH_SIZES) if i == 0 or BATCH_SIZES[i - 1] < most)
+
+
 class CudaCapture:
     """Records a function's kernels: returns what replays them, and the tensor in which their result appears.
 

@@ -164,6 +164,8 @@ class Sender:
             record.outcome, record.detail = "connection", str(error)
         except httpx.TransportError as error:
             record.outcome, record.detail = "broken stream", f"{type(error).__name__} {error}"
+        except Exception as error:  # one bad reply must not cost the records of all others
+            record.outcome, record.detail = "bad reply", f"{type(error).__name__} {error}"
         record.prompt_tokens = stream.n_prompt
         stream.fill(record.timeline)
         record.timeline.close(self.clock(), completed=record.outcome == "completed")

@@ -27,6 +27,13 @@ UNSUPPORTED: dict[str, tuple[Any, ...]] = {
     "frequency_penalty": (0, 0.0),
     "presence_penalty": (0, 0.0),
     "logit_bias": ({},),
+    # Extensions of other servers, which clients send with the values that do nothing.
+    "repetition_penalty": (1, 1.0),
+    "length_penalty": (1, 1.0),
+    "min_p": (0, 0.0),
+    "min_tokens": (0,),
+    "stop_token_ids": ([],),
+    "skip_special_tokens": (True,),
 }
 UNSUPPORTED_COMPLETION: dict[str, tuple[Any, ...]] = {
     "best_of": (1,),
@@ -42,8 +49,11 @@ UNSUPPORTED_CHAT: dict[str, tuple[Any, ...]] = {
     "tool_choice": ("none", "auto"),
     "functions": ([],),
     "function_call": ("none", "auto"),
+    "parallel_tool_calls": (True, False),
+    "modalities": (["text"],),
+    "verbosity": ("medium",),
 }
-NOTES = ("user", "metadata", "store", "safety_identifier")  # for the provider's own records
+NOTES = ("user", "metadata", "store", "safety_identifier", "service_tier", "prompt_cache_key")  # the provider's affair
 
 
 class ChatTokenizer(Protocol):
@@ -70,21 +80,27 @@ class Call:
 
 @dataclass(frozen=True)
 class Reader:
-    """Knows the model that calls must name. `refusal` says why the engine could never serve a request."""
+    """Knows the model that calls must name.
+
+    `refusal` says why the engine could never serve a request; a call may make `most_requests` of them.
+    """
 
     model: str
     tokenizer: ChatTokenizer
     max_context: int
     refusal: Callable[[Request], str | None]
+    most_requests: int
 
     def read(self, kind: Kind, call_id: str, body: dict[str, Any], arrival: float) -> Call:
         """Raises ApiError. `arrival`: of the call, in seconds on the engine's clock."""
         fields = Fields(body)
         self.require_model(fields.text("model"))
         param = "prompt" if kind == "completion" else "messages"
-        prompts = self._prompts(fields.take("prompt")) if kind == "completion" else [self._chat(fields.take(param))]
-        max_tokens = _max_tokens(fields, kind)
         n_choices = fields.integer("n", 1, 1, MOST_CHOICES) or 1
+        given = fields.take(param)
+        self._require_few(given, n_choices, param)  # before a prompt is turned into tokens
+        prompts = self._prompts(given) if kind == "completion" else [self._chat(given)]
+        max_tokens = _max_tokens(fields, kind)
         seed = fields.integer("seed", None, -(2**63), 2**63 - 1)
         temperature = fields.number("temperature", 1.0, 0.0, 2.0)
         top_p = fields.number("top_p", 1.0, 0.0, 1.0)
@@ -105,6 +121,13 @@ class Reader:
                 requests.append(request)
         n_prompt_tokens = sum(map(len, prompts))
         return Call(call_id, kind, self.model, tuple(requests), n_prompt_tokens, stream, include_usage)
+
+    def _require_few(self, given: Any, n_choices: int, param: str) -> None:
+        several = param == "prompt" and isinstance(given, list) and bool(given) and isinstance(given[0], str | list)
+        n_requests = n_choices * (len(given) if several else 1)
+        if n_requests > self.most_requests:
+            message = f"{n_requests} answers in one call, but this server takes {self.most_requests} at most"
+            raise ApiError(message, param if several else "n", "invalid_value")
 
     def require_model(self, name: str | None) -> None:
         if name is None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reference_impl.kernels.threads import Recording
 
 MOST_TOKENS = 63  # a longer pass is left to the model: its work is large beside the launches
-MOST_SHAPES = 64  # recordings that are kept, the least recently used going first
+MOST_KEPT = 256  # tokens of all recordings together: each keeps what it computes; the least recently used goes first
 EMPTY = ("aten::empty", "aten::empty_like", "aten::empty_strided")
 
 Model = Callable[..., Tensor]  # (batch, rows or None) -> logits [n_rows, vocabulary]
@@ -85,6 +85,8 @@ class RecordedPasses:
         """Logits [n_rows, vocabulary], as the model's own."""
         if self.refused or not isinstance(batch, PackedBatch) or len(batch.tokens) > MOST_TOKENS:
             return self.model(batch, rows)
+        if rows is not None and len(rows) != len(batch.tokens):
+            return self.model(batch, rows)  # a piece of a prompt: its shape hardly comes again
         if batch.storage is not self._storage:  # another cache lies elsewhere
             self._recorded.clear()
             self._storage = batch.storage
@@ -127,7 +129,7 @@ class RecordedPasses:
             self.refused = str(found)
             return self.model(batch, rows)
         self._recorded[shape] = _Recorded(buffers, own_rows, logits, recording)
-        if len(self._recorded) > MOST_SHAPES:
+        while sum(tokens for tokens, *_ in self._recorded) > MOST_KEPT:
             self._recorded.popitem(last=False)
         return logits.clone()
 

@@ -97,7 +97,10 @@ def sample(probs: Tensor, u: Tensor | float) -> Tensor:
 def next_token(logits: Tensor, params: SamplingParams, numbers: random.Random) -> int:
     """One token from logits [vocab]. Greedy takes no random number, so it costs one pass over the logits."""
     if params.greedy:
-        return int(logits.argmax())
+        token = int(logits.argmax())
+        if not torch.isfinite(logits[token]):  # NaN is the largest of all
+            raise ValueError("logits must be finite where they are largest")
+        return token
     return int(sample(processed_probs(logits, params), numbers.random()))
 
 

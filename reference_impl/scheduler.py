@@ -66,7 +66,7 @@ class Scheduler:
         self.running: list[RequestState] = []
         self._done: list[RequestState] = []  # finished; in static batching they keep their slot until the batch is done
         self._arriving: set[Hashable] = set()  # running, but their cache is still on its way from the host
-        self._blocked = False  # the head of the queue did not fit, and nothing has left since
+        self._blocked = False  # the head of the queue did not fit, and nothing has left or can be shared since
 
     @property
     def idle(self) -> bool:
@@ -114,6 +114,8 @@ class Scheduler:
     def commit(self, step: Step) -> None:
         """The pass is done: what it computed may be shared."""
         self.cache.commit(step.batch)
+        if any(len(chunk.tokens) > 1 for chunk in step.chunks):
+            self._blocked = False  # the head of the queue may begin with what is in the cache now
 
     def abort(self, step: Step) -> None:
         """The pass failed: lengths and blocks are as before it, and whom it admitted waits again."""

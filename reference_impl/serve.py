@@ -85,7 +85,8 @@ def _engine(options: argparse.Namespace) -> tuple[Engine, Tokenizer, str]:
     from reference_impl.engine import Engine, EngineStats
     from reference_impl.engine_config import EngineConfig
     from reference_impl.generate import usable_device
-    from reference_impl.request import Request
+    from reference_impl.graphs import DecodeGraphs
+    from reference_impl.request import FinishReason, Request
     from reference_impl.speculative.speculator import SpeculationStats
     from reference_impl.weights import load
 
@@ -111,7 +112,12 @@ def _engine(options: argparse.Namespace) -> tuple[Engine, Tokenizer, str]:
         speculator = answer.speculator(options.draft, options.draft_tokens, model, tokenizer, room)
     engine = Engine.for_llama(model, config, tokenizer, speculator=speculator)
     _say("warming up ...")  # kernels are compiled at their first use
-    engine.run([Request(i, (i,) * 3, max_tokens=4) for i in range(min(4, options.max_running))])
+    if isinstance(engine.model, DecodeGraphs):
+        engine.model.record()
+    tried = engine.run([Request(i, (i,) * 3, max_tokens=4) for i in range(min(4, options.max_running))])
+    for tried_one in tried.values():
+        if tried_one.finish is FinishReason.ERROR:
+            raise ValueError(f"this model cannot answer here: {tried_one.reason}")
     engine.stats = EngineStats()
     if speculator is not None:
         speculator.stats = SpeculationStats()

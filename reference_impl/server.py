@@ -51,7 +51,7 @@ class Service:
         self.metrics = ServerMetrics()
         self.dispatcher = Dispatcher(engine, queue_limit, self.metrics)
         self.metrics.watch(self.dispatcher)
-        self.reader = Reader(model, tokenizer, engine.max_context, engine.refusal)
+        self.reader = Reader(model, tokenizer, engine.max_context, engine.refusal, self.dispatcher.most_open)
         self.wall_clock = wall_clock
         self.started = int(wall_clock())
         self._serials = itertools.count(1)

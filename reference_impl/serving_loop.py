@@ -11,9 +11,12 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
+import torch
+
 from reference_impl.engine import Engine, StepError
 from reference_impl.paged import PagedCache
 from reference_impl.request import FinishReason, Output, Request
+from reference_impl.storage import KVStorage
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,9 @@ class ServingLoop:
             self._thread.join()
 
     def _run(self) -> None:
+        storage: KVStorage | None = getattr(self.engine.cache, "storage", None)
+        if storage is not None and storage.k.is_cuda:
+            torch.cuda.set_device(storage.k.device)  # each thread has one of its own
         while self._take_orders():
             if not self.engine.idle:
                 self._publish(self._step())

@@ -60,9 +60,9 @@ class Tokenizer:
         stream = self.stream(skip_special_tokens)
         return "".join([*(stream.push(i) for i in ids), stream.flush()])
 
-    def stream(self, skip_special_tokens: bool = True) -> Stream:
-        """A decoder for tokens that arrive one by one."""
-        return Stream(self, skip_special_tokens)
+    def stream(self, skip_special_tokens: bool = True, *, after_prompt: bool = False) -> Stream:
+        """A decoder for tokens that arrive one by one; `after_prompt`: a space before the first of them is text."""
+        return Stream(self, skip_special_tokens, after_prompt)
 
     def token_bytes(self, token: int) -> bytes:
         """The bytes that a token stands for. ValueError for an id out of range."""
@@ -160,13 +160,18 @@ class Tokenizer:
 
 
 class Stream:
-    """Decodes token by token. What `push` and `flush` return, joined, is what `decode` gives for all tokens at once."""
+    """Decodes token by token. What `push` and `flush` return, joined, is what `decode` gives for all tokens at once.
 
-    def __init__(self, tokenizer: Tokenizer, skip_special_tokens: bool = True) -> None:
+    `after_prompt`: what it adds to the text of a prompt before. SentencePiece writes a word's space into its token, and
+    `decode` drops it at the beginning of a text.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, skip_special_tokens: bool = True, after_prompt: bool = False) -> None:
         self._tokenizer = tokenizer
         self._skip = tokenizer.special_ids if skip_special_tokens else frozenset()
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
-        self._strip = tokenizer.backend.decoder is not None and _strips_first_space(tokenizer.backend)
+        starts = not after_prompt and tokenizer.backend.decoder is not None
+        self._strip = starts and _strips_first_space(tokenizer.backend)
 
     def push(self, token: int) -> str:
         """The characters that `token` completes; empty while one is still incomplete."""

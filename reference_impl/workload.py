@@ -154,6 +154,8 @@ def read_prompts(path: Path) -> tuple[str, ...]:
         prompt = row.get("prompt") if isinstance(row, dict) else row
         if not isinstance(prompt, str) or not prompt:
             raise ValueError(f'{path}: line {line}: expected a string or an object with "prompt"')
+        if any("\ud800" <= character <= "\udfff" for character in prompt):
+            raise ValueError(f"{path}: line {line}: half a surrogate pair is no text")
         prompts.append(prompt)
     if not prompts:
         raise ValueError(f"{path}: holds no prompt")

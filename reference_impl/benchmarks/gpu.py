@@ -10,6 +10,7 @@ Llama 3 8B and random weights, for speed does not depend on what a model knows. 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -32,6 +33,7 @@ from reference_impl.model import Llama
 from reference_impl.paged import PagedCache
 from reference_impl.probe import GIB, copy_bandwidth, median_seconds
 
+DRIVER_NAMES = {"h100-sxm": r"\bH100 80GB HBM3\b", "h200": r"\bH200$", "a100-80g": r"\bA100-SXM4-80GB\b"}
 BATCHES = (1, 8, 32, 64)
 CONTEXT = 2048  # tokens
 PROMPTS = (512, 2048, 8192)  # tokens
@@ -132,11 +134,8 @@ def choose_model(memory_bytes: float) -> ModelConfig:
 
 
 def data_sheet(name: str) -> Gpu | None:
-    """The card of the data sheets whose model number is in the name that the driver gives."""
-    for gpu in GPUS.values():
-        if gpu.name.split()[0] in name:
-            return gpu
-    return None
+    """The card of the data sheets that the driver calls by this name; None for any other, even a close relative."""
+    return next((GPUS[key] for key, pattern in DRIVER_NAMES.items() if re.search(pattern, name)), None)
 
 
 def measure_ceilings(device: torch.device, clock: Clock, n_bytes: int = 4 * GIB, n: int = 8192) -> Ceilings:

@@ -20,7 +20,7 @@ from reference_impl.arithmetic import expected_tokens
 from reference_impl.engine import Engine
 from reference_impl.engine_config import EngineConfig
 from reference_impl.model import Llama, Recompute
-from reference_impl.request import Request
+from reference_impl.request import FinishReason, Request
 from reference_impl.sampling import SamplingParams, processed_probs
 from reference_impl.speculative.draft_model import ModelDraft
 from reference_impl.speculative.drafts import DraftSource, Wanted
@@ -107,6 +107,9 @@ def write_answers(
     )
     requests = [Request(i, tuple(prompt), n_tokens, sampling, stop) for i, prompt in enumerate(prompts)]
     found = Engine.for_llama(target, config).run(requests)
+    for i, answer in found.items():
+        if answer.finish not in (FinishReason.STOP, FinishReason.LENGTH):
+            raise ValueError(f"prompt {i} has no answer: {answer.reason}")
     return [Answer(tuple(prompt), found[i].tokens) for i, prompt in enumerate(prompts)]
 
 

@@ -44,7 +44,7 @@ class ByteTokenizer:
             raise ValueError("the template knows no such role")
         return self.encode("".join(f"{message['role']}={message['content']};" for message in messages) + "A")
 
-    def stream(self) -> ByteStream:
+    def stream(self, *, after_prompt: bool) -> ByteStream:
         return ByteStream()
 
 

@@ -432,7 +432,9 @@ def test_a_card_is_found_by_its_drivers_name() -> None:
         found = gpu.data_sheet(name)
         assert found is not None
         assert found.name == expected
-    assert gpu.data_sheet("NVIDIA GeForce RTX 4090") is None
+    for relative in ("GeForce RTX 4090", "H100 PCIe", "H100 NVL", "GH200 480GB", "H200 NVL", "A100-SXM4-40GB", "T4"):
+        assert gpu.data_sheet(f"NVIDIA {relative}") is None
+    assert gpu.data_sheet("Tesla T4") is None
 
 
 def test_the_largest_model_that_fits_is_measured() -> None:

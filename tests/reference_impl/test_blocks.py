@@ -193,3 +193,21 @@ def test_an_allocator_of_nothing_is_refused(n_blocks: int, block_size: int) -> N
 def test_the_bookkeeping_needs_no_torch() -> None:
     code = "import sys, reference_impl.blocks; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_undoing_leaves_every_sharer_of_a_cut_back_block_its_own_tokens() -> None:
+    """The longest writes into the block: behind its end nobody else has anything, so a failed pass destroys nothing."""
+    allocator = BlockAllocator(n_blocks=8, block_size=4)
+    allocator.add("long")
+    allocator.append([("long", 7)])
+    allocator.fork("long", "short")
+    allocator.truncate("short", 5)
+    shared = allocator.block_table("long")[-1]
+    for order in (["long", "short"], ["short", "long"]):
+        growths = allocator.append([(seq, 1) for seq in order])
+        assert [growth.seq for growth in growths] == order
+        assert allocator.block_table("long")[-1] == shared
+        assert allocator.block_table("short")[-1] != shared
+        allocator.undo(growths)
+        assert allocator.block_table("long")[-1] == allocator.block_table("short")[-1] == shared
+        assert allocator.references(shared) == 2

@@ -400,7 +400,7 @@ def test_logits_that_are_not_finite_end_the_request_they_belong_to_and_no_other(
 class Alphabet:
     """A tokenizer whose token 0 is "a", 1 is "b", ...; token 18 cannot be decoded."""
 
-    def stream(self) -> Alphabet:
+    def stream(self, *, after_prompt: bool) -> Alphabet:
         return self
 
     def push(self, token: int) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from reference_impl.engine import Engine
 from reference_impl.engine_config import EngineConfig
-from reference_impl.graphs import DecodeGraphs, empty_batch
+from reference_impl.graphs import BATCH_SIZES, DecodeGraphs, empty_batch, sizes_up_to
 from reference_impl.paged import PagedCache
 from reference_impl.request import Request
 
@@ -127,6 +127,11 @@ def test_an_engine_with_graphs_gives_the_same_answers() -> None:
         assert graphed[i].tokens == answer.tokens
         torch.testing.assert_close(graphed[i].logits, answer.logits, rtol=0, atol=1e-9)
     assert len(recorder.replays) > 5
+
+
+@pytest.mark.parametrize(("most", "sizes"), [(1, (1,)), (3, (1, 2, 4)), (8, (1, 2, 4, 8)), (999, BATCH_SIZES)])
+def test_sizes_go_as_far_as_the_largest_batch_needs(most: int, sizes: tuple[int, ...]) -> None:
+    assert sizes_up_to(most) == sizes
 
 
 def test_record_makes_all_sizes_the_largest_first() -> None:

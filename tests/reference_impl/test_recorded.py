@@ -13,7 +13,7 @@ from reference_impl.engine import Engine
 from reference_impl.engine_config import EngineConfig
 from reference_impl.model import Llama, Recompute
 from reference_impl.paged import PagedCache
-from reference_impl.recorded import MOST_TOKENS, RecordedPasses
+from reference_impl.recorded import MOST_KEPT, MOST_TOKENS, RecordedPasses
 from reference_impl.request import Request
 
 pytest.importorskip("numba", reason="the CPU kernels need numba")
@@ -52,7 +52,7 @@ def run_both(model: Llama, dtype: torch.dtype = torch.float32) -> RecordedPasses
 def test_a_replayed_pass_has_the_models_logits_and_leaves_the_same_cache(name: str, dtype: torch.dtype) -> None:
     recorded = run_both(model_of(VARIANTS[name], dtype), dtype)
     assert recorded.refused == ""
-    assert len(recorded.shapes) == 10  # five kinds of pass, with and without rows
+    assert len(recorded.shapes) == 7  # five kinds of pass; with rows only the two in which every token wants logits
 
 
 @pytest.mark.parametrize("config", [SHAPE, replace(SHAPE, qk_norm=True)])
@@ -70,6 +70,24 @@ def test_long_passes_and_batches_without_a_cache_go_to_the_model() -> None:
     cache.add(0)
     recorded(cache.extend([(0, [1] * (MOST_TOKENS + 1))]))
     assert recorded.shapes == []
+
+
+def test_a_piece_of_a_prompt_is_left_to_the_model_and_recordings_are_bounded() -> None:
+    recorded = RecordedPasses(model_of(SHAPE))
+    cache = ContiguousCache(SHAPE, 64, 20)
+    for slot in range(64):
+        cache.add(slot)
+    piece = cache.extend([(0, [1, 2, 3])])
+    recorded(piece, piece.last_rows)
+    cache.abort(piece)
+    assert recorded.shapes == []
+    for n in range(1, 60):
+        batch = cache.extend([(slot, [5]) for slot in range(n)])
+        recorded(batch, batch.last_rows)
+        cache.abort(batch)
+    tokens = [shape[0] for shape in recorded.shapes]
+    assert tokens == sorted(tokens)
+    assert MOST_KEPT - 60 < sum(tokens) <= MOST_KEPT
 
 
 def test_another_cache_is_not_mistaken_for_the_first() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 import torch
@@ -191,3 +192,10 @@ def test_a_seed_makes_the_draws_repeatable_and_seeds_differ() -> None:
 def test_a_setting_that_makes_no_sense_is_named(setting: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"^{setting} must be .*got {value!r}$"):
         SamplingParams(**{setting: value})
+
+
+@pytest.mark.parametrize("broken", [[1.0, math.nan, 3.0], [1.0, math.inf, 3.0], [-math.inf] * 3])
+def test_greedy_makes_no_token_of_what_is_not_finite(broken: list[float]) -> None:
+    with pytest.raises(ValueError, match="must be finite"):
+        next_token(torch.tensor(broken), SamplingParams(), random.Random(0))
+    assert next_token(torch.tensor([-math.inf, 2.0]), SamplingParams(), random.Random(0)) == 1

@@ -219,6 +219,7 @@ BAD_COMPLETIONS: list[tuple[dict[str, Any], int, str, str]] = [
     ({"temperature": "hot"}, 400, "temperature", "invalid_type"),
     ({"top_p": 1.5}, 400, "top_p", "invalid_value"),
     ({"n": 0}, 400, "n", "invalid_value"),
+    ({"prompt": ["a"] * 500_000}, 400, "prompt", "invalid_value"),  # refused before any becomes tokens
     ({"n": 9}, 400, "n", "invalid_value"),  # more than run and wait together
     ({"seed": 0.5}, 400, "seed", "invalid_type"),
     ({"stop": [""]}, 400, "stop", "invalid_value"),
@@ -555,3 +556,33 @@ def test_what_cannot_be_served_is_one_line_and_status_2(
     status, out, err = run(capsys, "--port", "0", *options)
     assert (status, out) == (2, "")
     assert err.splitlines()[-1].startswith(message)
+
+
+@pytest.mark.model
+def test_a_model_that_cannot_answer_ends_the_server_before_it_says_that_it_is_there(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("no kernel for this card")
+
+    monkeypatch.setattr("reference_impl.model.Llama.forward", broken)
+    status, out, err = run(capsys, "--port", "0")
+    assert (status, out) == (2, "")
+    assert "serve: this model cannot answer here: the step over" in err.splitlines()[-1]
+    assert "no kernel for this card" in err.splitlines()[-1]
+
+
+def test_what_asks_for_nothing_is_taken_even_where_it_is_another_servers() -> None:
+    inert = {
+        "repetition_penalty": 1.0,
+        "min_p": 0,
+        "stop_token_ids": [],
+        "service_tier": "auto",
+        "prompt_cache_key": "a",
+    }
+    service, _ = alphabet_service()
+    with serving(service) as url:
+        body = {"model": "alphabet", "prompt": "a", "max_tokens": 2} | inert
+        assert HTTP.post(f"{url}/v1/completions", json=body).status_code == 200
+        body["repetition_penalty"] = 1.1
+        assert HTTP.post(f"{url}/v1/completions", json=body).status_code == 400

@@ -224,7 +224,7 @@ def test_without_a_draft_the_engine_decodes_one_token_a_pass() -> None:
 
 
 class Letters:
-    def stream(self) -> Letters:
+    def stream(self, *, after_prompt: bool) -> Letters:
         return self
 
     def push(self, token: int) -> str:

@@ -127,6 +127,9 @@ def test_a_sentencepiece_tokenizer_decodes_as_its_own_library_does(text: str) ->
     )
     tokenizer = Tokenizer(backend)
     assert tokenizer.decode(tokenizer.encode(text)) == backend.decode(backend.encode(text).ids) == text
+    answer = tokenizer.stream(after_prompt=True)  # as it continues a prompt, its space counts
+    pieces = [answer.push(token) for token in tokenizer.encode(text)]
+    assert "".join([*pieces, answer.flush()]) == (" " + text if text else "")
 
 
 # --- folders and GGUF

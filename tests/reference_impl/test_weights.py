@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import threading
 import zipfile
 from collections import Counter
@@ -11,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import gguf
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -21,6 +23,7 @@ from reference_impl import fetch, weights
 from reference_impl.__main__ import main
 from reference_impl.config import MODELS, ModelConfig, RopeScaling
 from reference_impl.errors import WeightsError
+from reference_impl.gguf_reader import _undo_permutation
 from reference_impl.hf_config import config_from_hf, config_to_hf
 from reference_impl.model import Llama, Recompute, rope_frequencies
 
@@ -384,3 +387,12 @@ def test_smollm2_linear_weights_lie_on_a_grid_of_16_values_per_group_of_32() -> 
     assert weight.shape == (576, 1536)
     groups = weight.reshape(-1, 32)
     assert max(len(set(group.tolist())) for group in groups[:500]) <= 16
+
+
+@pytest.mark.parametrize("shape", [(32, 3), (32,)])
+def test_the_converters_permutation_is_undone_for_weights_and_biases(shape: tuple[int, ...]) -> None:
+    rows = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
+    heads = 2
+    converted = rows.reshape(heads, 2, len(rows) // heads // 2, *shape[1:]).swapaxes(1, 2).reshape(shape)  # llama.cpp's
+    assert not np.array_equal(converted, rows)
+    assert np.array_equal(_undo_permutation(converted, heads), rows)
