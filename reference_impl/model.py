@@ -101,9 +101,7 @@ class Layer(nn.Module):
         c = self.config
         n_qk = c.n_heads + c.n_kv_heads
         if self.q_norm is not None and self.k_norm is not None:
-            q, k, v = heads.split((c.n_heads, c.n_kv_heads, c.n_kv_heads), dim=1)
-            q, k = kernels.rms_norm(q, self.q_norm, c.norm_eps), kernels.rms_norm(k, self.k_norm, c.norm_eps)
-            heads = torch.cat((q, k, v), dim=1)
+            heads = kernels.norm_heads(heads, self.q_norm, self.k_norm, c.n_heads, c.norm_eps)
         if hasattr(batch, "attend_rotated"):  # the cache can turn and store them in one call
             return batch.attend_rotated(layer, heads, c.n_heads, cos, sin)
         qk = kernels.rotate(heads[:, :n_qk], cos, sin)

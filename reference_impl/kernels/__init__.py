@@ -20,6 +20,7 @@ __all__ = [
     "add_rms_norm",
     "linear",
     "look_up",
+    "norm_heads",
     "norm_linear",
     "pack",
     "paged_attention",
@@ -114,6 +115,21 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float, *, backend: str | None = Non
     if implementation is not reference and implementation.takes_rows(x, weight):
         return implementation.rms_norm(x, weight, eps)
     return refuse_if_asked(backend, "rms_norm", x, weight).rms_norm(x, weight, eps)
+
+
+def norm_heads(
+    heads: Tensor, q_norm: Tensor, k_norm: Tensor, n_heads: int, eps: float, *, backend: str | None = None
+) -> Tensor:
+    """Query, key and value heads of each token [n, n_heads + 2 n_kv_heads, head_dim]: the former two normalised."""
+    if heads.dim() != 3 or not q_norm.shape == k_norm.shape == heads.shape[-1:] or (heads.shape[1] - n_heads) % 2:
+        raise ValueError(
+            f"norm_heads: {list(heads.shape)} with {n_heads} query heads does not fit {list(q_norm.shape)} and "
+            f"{list(k_norm.shape)}"
+        )
+    implementation = pick(heads, q_norm, backend)
+    if hasattr(implementation, "norm_heads") and implementation.takes_rows(heads, q_norm, k_norm):
+        return implementation.norm_heads(heads, q_norm, k_norm, n_heads, eps)
+    return refuse_if_asked(backend, "norm_heads", heads, q_norm).norm_heads(heads, q_norm, k_norm, n_heads, eps)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor, *, backend: str | None = None) -> Tensor:

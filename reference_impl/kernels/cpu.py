@@ -21,7 +21,15 @@ from reference_impl.kernels.cpu_products import (
     takes_norm_linear,
     takes_quantized,
 )
-from reference_impl.kernels.cpu_small import look_up, rms_norm, rotate, silu_mul, takes_look_up, takes_rotation
+from reference_impl.kernels.cpu_small import (
+    look_up,
+    norm_heads,
+    rms_norm,
+    rotate,
+    silu_mul,
+    takes_look_up,
+    takes_rotation,
+)
 
 FUSES_NORM = True  # products with a norm before them are one call
 
@@ -29,6 +37,7 @@ __all__ = [
     "FUSES_NORM",
     "linear",
     "look_up",
+    "norm_heads",
     "norm_linear",
     "paged_attention",
     "quantized_linear",

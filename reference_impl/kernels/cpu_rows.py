@@ -34,6 +34,35 @@ def rms_norm(p, weight_type):  # type: ignore[no-untyped-def]
             to[j] = to[j] * scale * widen(weight[j])
 
 
+@njit
+def norm_heads(p, weight_type):  # type: ignore[no-untyped-def]
+    """p: counter, heads, q_norm, k_norm, out, n, query heads, all heads, head_dim, bits of eps. Values are copied."""
+    a = carray(p, 10)
+    n, n_queries, n_all, width = a[5], a[6], a[7], a[8]
+    x, out = carray(pointer(a[1], F32), (n, n_all, width)), carray(pointer(a[4], F32), (n, n_all, width))
+    eps = a[9:10].view(np.float64)[0]
+    while True:
+        i = take(p, np.int64(1))
+        if i >= n:
+            return
+        for h in range(n_all):
+            to = out[i, h]
+            total = keep_and_square(x[i, h], x[i, h, :0], to)
+            if h < (n_queries + n_all) // 2:
+                weight = carray(pointer(a[2] if h < n_queries else a[3], weight_type), width)
+                scale = np.float32(1 / math.sqrt(total / width + eps))
+                for j in range(width):
+                    to[j] = to[j] * scale * widen(weight[j])
+
+
+def norm_heads_f32(p):  # type: ignore[no-untyped-def]
+    norm_heads(p, F32)
+
+
+def norm_heads_bf16(p):  # type: ignore[no-untyped-def]
+    norm_heads(p, BF16)
+
+
 def rms_norm_f32(p):  # type: ignore[no-untyped-def]
     rms_norm(p, F32)
 

@@ -22,6 +22,16 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return out
 
 
+def norm_heads(heads: Tensor, q_norm: Tensor, k_norm: Tensor, n_heads: int, eps: float) -> Tensor:
+    """As `reference.norm_heads`, for float32 heads; both norms in the same dtype."""
+    n, n_all, head_dim = heads.shape
+    out = torch.empty_like(heads)
+    kernel("norm_heads", q_norm.dtype).run(
+        *(heads, q_norm, k_norm.to(q_norm.dtype), out, n, n_heads, n_all, head_dim, bits(eps)), alone=n < ROWS_ALONE
+    )
+    return out
+
+
 def takes_rotation(x: Tensor, cos: Tensor, sin: Tensor) -> bool:
     return x.dtype is cos.dtype is sin.dtype is torch.float32 and x.shape[2] % 2 == 0 and on_cpu(x, cos, sin)
 

@@ -101,6 +101,13 @@ def add_rms_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) ->
     return sums, rms_norm(sums, weight, eps)
 
 
+def norm_heads(heads: Tensor, q_norm: Tensor, k_norm: Tensor, n_heads: int, eps: float) -> Tensor:
+    """heads [n, n_heads + 2 n_kv_heads, head_dim] with queries and keys normalised; values as they are."""
+    n_kv_heads = (heads.shape[1] - n_heads) // 2
+    q, k, v = heads.split((n_heads, n_kv_heads, n_kv_heads), dim=1)
+    return torch.cat((rms_norm(q, q_norm, eps), rms_norm(k, k_norm, eps), v), dim=1)
+
+
 def norm_linear(
     x: Tensor, delta: Tensor | None, norm: Tensor, eps: float, weight: Tensor, bias: Tensor | None, gated: bool
 ) -> tuple[Tensor, Tensor]:

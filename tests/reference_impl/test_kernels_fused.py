@@ -32,6 +32,24 @@ def test_pairs_of_bfloat16_weights_are_multiplied_exactly_where_sums_are_exact(n
     assert torch.equal(kernels.linear(x, weight, backend="cpu"), x @ weight.float().T)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, BF16])
+@pytest.mark.parametrize(("n", "n_heads", "n_kv_heads", "head_dim"), [(1, 4, 2, 64), (17, 3, 1, 20), (5, 2, 2, 7)])
+def test_queries_and_keys_are_normalised_and_values_are_not(
+    n: int, n_heads: int, n_kv_heads: int, head_dim: int, dtype: torch.dtype
+) -> None:
+    random = torch.Generator().manual_seed(0)
+    heads = torch.randn(n, n_heads + 2 * n_kv_heads, head_dim, generator=random)
+    norms = [torch.randn(head_dim, generator=random).to(dtype) for _ in range(2)]
+    got = kernels.norm_heads(heads, *norms, n_heads, 1e-5, backend="cpu")
+    for h in range(heads.shape[1]):
+        row = heads[:, h].double()
+        norm = norms[0] if h < n_heads else norms[1] if h < n_heads + n_kv_heads else None
+        expected = row if norm is None else row / (row.square().mean(1, keepdim=True) + 1e-5).sqrt() * norm.double()
+        torch.testing.assert_close(got[:, h].double(), expected, rtol=0, atol=1e-5)
+    with pytest.raises(ValueError, match="norm_heads"):
+        kernels.norm_heads(heads, norms[0][1:], norms[1], n_heads, 1e-5)
+
+
 def test_norm_weights_in_bfloat16_and_no_delta_are_understood() -> None:
     x, norm = torch.tensor([[3.0, 4.0]]), torch.tensor([2.0, 0.5], dtype=BF16)
     sums, out = kernels.norm_linear(x, None, norm, 0.0, torch.eye(2, dtype=BF16), backend="cpu")
