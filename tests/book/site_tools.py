@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import yaml
 from playwright.sync_api import Browser, Page, Route
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +22,12 @@ def build_book(root: Path = ROOT, *options: str) -> subprocess.CompletedProcess[
     """Run the build script on the book and the notebooks below `root`."""
     command = [sys.executable, str(BOOK / "build.py"), "--root", str(root), *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=BUILD_LIMIT)
+
+
+def n_cases(exercise: str) -> int:
+    """All that a practice exercise tries, samples and refused inputs included."""
+    found = yaml.safe_load((ROOT / "exercises" / "practice" / exercise / "exercise.yml").read_text("utf-8"))
+    return sum(len(found.get(kind, [])) for kind in ("samples", "cases", "refused"))
 
 
 @dataclass
