@@ -41,9 +41,12 @@ def group_dots(bits: int, n: int, width: int | None = None) -> Any:
     that wide, and need no inner loop.
     """
 
-    @intrinsic
     def dots(typing_context, w, scales, x, out, n_in, width, groups, x_row, out_row):  # type: ignore[no-untyped-def]
         return types.void(*[types.int64] * 9), generate
+
+    # Numba names what it compiles after its arguments, and linking takes equal names for the same code, also of what
+    # several processes have left in the cache.
+    dots.__name__ = f"int{bits}_dots_{n}" + ("" if width is None else f"_{width}")
 
     def generate(context: Any, build: Any, signature: Any, arguments: Any) -> Any:
         w, scales, x, out, n_in, any_width, groups, x_row, out_row = arguments
@@ -83,7 +86,7 @@ def group_dots(bits: int, n: int, width: int | None = None) -> Any:
             build.store(total, build.inttoptr(place, _F32.as_pointer()))
         return context.get_dummy_value()
 
-    return dots
+    return intrinsic(dots)
 
 
 @intrinsic

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 import torch
@@ -130,3 +134,27 @@ def test_the_codes_take_the_bytes_that_they_should() -> None:
     eight, four = (QuantizedLinear(made(10, 256, 128, bits, True)).packed for bits in (8, 4))
     assert eight.n_bytes == 10 * 256 + 10 * 2 * 4
     assert four.n_bytes == 10 * 128 + 10 * 2 * 4
+
+
+KERNEL_OF_ONE_PROCESS = """
+import sys
+import torch
+from reference_impl import kernels
+from reference_impl.quantization.rounding import quantize
+
+x, weight = (torch.randn(n, 256, generator=torch.Generator().manual_seed(n)) for n in (4, 9))
+for group_size in map(int, sys.argv[1:]):
+    found = quantize(weight, 8, group_size)
+    packed = kernels.pack(found.q, found.scales, found.zeros, 8, group_size)
+    torch.testing.assert_close(kernels.quantized_linear(x, packed), x @ found.dequantize().T, rtol=0, atol=1e-2)
+"""
+
+
+@needs_numba
+def test_kernels_that_two_processes_have_compiled_are_told_apart_by_a_third(tmp_path: Path) -> None:
+    """Each numbers what it compiles from the start, so a name must say all that the code depends on."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    for group_sizes in (["32"], ["128"], ["32", "128"]):
+        command = [sys.executable, "-c", KERNEL_OF_ONE_PROCESS, *group_sizes]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
