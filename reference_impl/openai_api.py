@@ -123,7 +123,7 @@ class Reader:
         return Call(call_id, kind, self.model, tuple(requests), n_prompt_tokens, stream, include_usage)
 
     def _require_few(self, given: Any, n_choices: int, param: str) -> None:
-        several = param == "prompt" and isinstance(given, list) and bool(given) and isinstance(given[0], str | list)
+        several = param == "prompt" and _is_several(given)
         n_requests = n_choices * (len(given) if several else 1)
         if n_requests > self.most_requests:
             message = f"{n_requests} answers in one call, but this server takes {self.most_requests} at most"
@@ -140,8 +140,7 @@ class Reader:
         """A string, token ids, or an array of either."""
         if value is None:
             raise ApiError("a prompt is required", "prompt", "missing_required_parameter")
-        several = isinstance(value, list) and all(isinstance(item, str | list) for item in value) and bool(value)
-        prompts = [self._prompt(item) for item in (value if several else [value])]
+        prompts = [self._prompt(item) for item in (value if _is_several(value) else [value])]
         if not all(prompts):
             raise ApiError("a prompt has no tokens: there is nothing to continue", "prompt", "invalid_value")
         return prompts
@@ -208,6 +207,11 @@ def _include_usage(options: Any, stream: bool) -> bool:
     fields.unsupported("continuous_usage_stats", False)
     fields.nothing_left()
     return include
+
+
+def _is_several(prompt: Any) -> bool:
+    """An array of prompts, and not the token ids of one."""
+    return isinstance(prompt, list) and bool(prompt) and all(isinstance(item, str | list) for item in prompt)
 
 
 def _message(value: Any, where: str) -> dict[str, str]:

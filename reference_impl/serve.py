@@ -112,12 +112,12 @@ def _engine(options: argparse.Namespace) -> tuple[Engine, Tokenizer, str]:
         speculator = answer.speculator(options.draft, options.draft_tokens, model, tokenizer, room)
     engine = Engine.for_llama(model, config, tokenizer, speculator=speculator)
     _say("warming up ...")  # kernels are compiled at their first use
-    if isinstance(engine.model, DecodeGraphs):
-        engine.model.record()
     tried = engine.run([Request(i, (i,) * 3, max_tokens=4) for i in range(min(4, options.max_running))])
     for tried_one in tried.values():
         if tried_one.finish is FinishReason.ERROR:
             raise ValueError(f"this model cannot answer here: {tried_one.reason}")
+    if isinstance(engine.model, DecodeGraphs):
+        engine.model.record()  # the sizes that the warm-up did not need
     engine.stats = EngineStats()
     if speculator is not None:
         speculator.stats = SpeculationStats()

@@ -23,10 +23,10 @@ def attend_tile(q, keys, values, scale, weights, out, top, total):  # type: igno
     """Adds one tile of keys and values to a head's running maximum, total and (unnormalised) output; online softmax."""
     new_top, n = top, len(keys)
     whole = n - n % 4
-    if q.size % 8 == 0:
-        for t in range(0, whole, 4):
-            key_dots(keys, keys[t].ctypes.data, q.size, q.ctypes.data, weights[t:].ctypes.data, q.size)
-    for t in range(whole if q.size % 8 == 0 else 0, n):
+    together = whole if q.size % 8 == 0 else 0
+    for t in range(0, together, 4):
+        key_dots(keys, keys[t].ctypes.data, q.size, q.ctypes.data, weights[t:].ctypes.data, q.size)
+    for t in range(together, n):
         weights[t] = dot_1(keys[t], q)
     for t in range(n):
         weights[t] *= scale

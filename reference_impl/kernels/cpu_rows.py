@@ -17,6 +17,13 @@ from reference_impl.kernels.scalars import BF16, F32, exp, pointer, take, widen
 
 
 @njit
+def norm_row(x, weight, eps, out):  # type: ignore[no-untyped-def]
+    scale = np.float32(1 / math.sqrt(keep_and_square(x, x[:0], out) / x.size + eps))
+    for j in range(x.size):
+        out[j] = out[j] * scale * widen(weight[j])
+
+
+@njit
 def rms_norm(p, weight_type):  # type: ignore[no-untyped-def]
     """p: counter, x, weight, out, n, width, bits of eps."""
     a = carray(p, 7)
@@ -28,10 +35,7 @@ def rms_norm(p, weight_type):  # type: ignore[no-untyped-def]
         i = take(p, np.int64(1))
         if i >= n:
             return
-        to = out[i]
-        scale = np.float32(1 / math.sqrt(keep_and_square(x[i], x[i, :0], to) / width + eps))
-        for j in range(width):
-            to[j] = to[j] * scale * widen(weight[j])
+        norm_row(x[i], weight, eps, out[i])
 
 
 @njit
@@ -45,14 +49,11 @@ def norm_heads(p, weight_type):  # type: ignore[no-untyped-def]
         i = take(p, np.int64(1))
         if i >= n:
             return
-        for h in range(n_all):
-            to = out[i, h]
-            total = keep_and_square(x[i, h], x[i, h, :0], to)
-            if h < (n_queries + n_all) // 2:
-                weight = carray(pointer(a[2] if h < n_queries else a[3], weight_type), width)
-                scale = np.float32(1 / math.sqrt(total / width + eps))
-                for j in range(width):
-                    to[j] = to[j] * scale * widen(weight[j])
+        n_normed = (n_queries + n_all) // 2
+        for h in range(n_normed):
+            weight = carray(pointer(a[2] if h < n_queries else a[3], weight_type), width)
+            norm_row(x[i, h], weight, eps, out[i, h])
+        out[i, n_normed:] = x[i, n_normed:]
 
 
 def norm_heads_f32(p):  # type: ignore[no-untyped-def]
