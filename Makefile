@@ -71,7 +71,7 @@ bench:
 
 bench-grading:
 	@$(PYTHON) scripts/setup.py lab
-	@OMP_NUM_THREADS=1 $(RUN) -m autograder.bench $(BENCH_ARGS)
+	@OMP_NUM_THREADS=1 $(RUN) -m autograder.commands.bench $(BENCH_ARGS)
 
 bench-site: book
 	@$(PYTHON) scripts/setup.py test --programs chromium

@@ -8,7 +8,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from .course import Course, CourseError
+from autograder.course.course import Course, CourseError
 
 COURSE = Path("exercises")
 WORK = Path("build") / "grading"
@@ -104,11 +104,11 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _grade(arguments: argparse.Namespace) -> int:
-    from .grade import Plan, grade, grade_class, summary
+    from autograder.commands.grade import Plan, grade, grade_class, summary
 
     work = arguments.course or WORK
     if arguments.diff:
-        from .diff import show
+        from autograder.intake.diff import show
 
         print(show(work, arguments.assignment, arguments.diff))
         return 0
@@ -146,7 +146,7 @@ def _seconds(text: str) -> int:
 
 
 def _release(arguments: argparse.Namespace) -> int:
-    from .release import prove
+    from autograder.proof.release import prove
 
     destination = COURSE / "release" / arguments.assignment
     prove(Course(COURSE), arguments.assignment, destination)
@@ -155,27 +155,27 @@ def _release(arguments: argparse.Namespace) -> int:
 
 
 def _prove(arguments: argparse.Namespace) -> int:
-    from .prove import main
+    from autograder.proof.prove import main
 
     names = [arguments.assignment] if arguments.assignment else []
     return main(Course(COURSE), names, arguments.jobs, arguments.seed, arguments.messages)
 
 
 def _hints(arguments: argparse.Namespace) -> int:
-    from .mistakes import main
+    from autograder.proof.mistakes import main
 
     names = [arguments.assignment] if arguments.assignment else []
     return main(Course(COURSE), names, arguments.jobs or os.cpu_count() or 1)
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from .check import check
+    from autograder.commands.check import check
 
     return check(arguments.notebook, arguments.timeout)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from .doctor import ELSEWHERE, main
+    from autograder.commands.doctor import ELSEWHERE, main
 
     if arguments.elsewhere:
         print(ELSEWHERE)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import anywidget
 import traitlets
 
-from reference_impl.hardware import GPUS
+from reference_impl.bounds.hardware import GPUS
 
 STATIC = Path(__file__).parent / "static"
 
@@ -68,6 +68,6 @@ class Explorer(Interactive):
 
 
 class GpuExplorer(Explorer):
-    """A figure whose numbers depend on the GPU: a key of `reference_impl.hardware.GPUS`, or '' for the learner's."""
+    """A figure whose numbers depend on the GPU: a key of `bounds.hardware.GPUS`, or '' for the learner's."""
 
     gpu = traitlets.Enum(["", *GPUS], "").tag(sync=True, state=True)

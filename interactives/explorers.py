@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from interactives.base import Explorer, GpuExplorer, script
-from reference_impl.config import MODELS
+from reference_impl.bounds.config import MODELS
 
 if TYPE_CHECKING:
     from interactives.group_errors import GroupPoint

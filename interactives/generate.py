@@ -10,8 +10,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-from reference_impl.config import MODELS, ModelConfig
-from reference_impl.hardware import GPUS
+from reference_impl.bounds.config import MODELS, ModelConfig
+from reference_impl.bounds.hardware import GPUS
 
 TARGET = Path(__file__).parent / "src" / "generated" / "constants.js"
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MultipleLocator
 
-from reference_impl.quantization.error import expected_error, relative_error
+from reference_impl.benchmarks.quality.expected_error import expected_error, relative_error
 from reference_impl.quantization.groupwise import dequantize_groupwise, quantize_groupwise
 
 SCALE_BITS = 16  # a scale is stored as a 16-bit float

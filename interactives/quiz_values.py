@@ -1,6 +1,6 @@
 """What a quiz file may say: expressions over the course's own functions, and texts with {fields} of them.
 
-An expression sees all functions of `reference_impl.arithmetic`, `batching`, `quantization.report` and
+An expression sees all functions of `reference_impl.bounds.arithmetic`, `batching`, `quantization.report` and
 `speculative.greedy`, `MODELS`, `GPUS`, `Deployment`, `math`, the values that the question varies, and what `let`
 defines. Quiz files are part of the course and trusted as its code is.
 """
@@ -91,9 +91,9 @@ def let(names: dict[str, Any], definitions: Any, where: str) -> dict[str, Any]:
 
 
 def names_of_the_course() -> dict[str, Any]:
-    from reference_impl import arithmetic, batching, config, deployment, hardware
-    from reference_impl.quantization import report
-    from reference_impl.speculative import greedy
+    from reference_impl.bounds import arithmetic, batching, config, deployment, hardware
+    from reference_impl.commands import quantize as report
+    from reference_impl.decoding import greedy
 
     names: dict[str, Any] = {"math": math}
     for module in (arithmetic, batching, report, greedy):

@@ -7,30 +7,33 @@ To add a command, add a line to COMMANDS: a function `main(argv) -> int | None` 
 import sys
 from importlib import import_module
 
-from reference_impl import cli
+from reference_impl.common import cli
 
 COMMANDS: dict[str, tuple[str, str]] = {  # name: ("module:function", one line for --help)
-    "bound": ("reference_impl.bound:main", "what a model on a GPU can reach at best, by arithmetic"),
-    "fetch-model": ("reference_impl.fetch:main", "download the course's model and prepare it"),
-    "generate": ("reference_impl.generate:main", "text from a real model, streaming"),
-    "load": ("reference_impl.load:main", "send load to any OpenAI-compatible server and measure it"),
-    "probe": ("reference_impl.probe:main", "measure this machine's own bandwidth and matrix-product rate"),
-    "quantize": ("reference_impl.quantization.report:main", "exercise: group-wise int8 quantization of standard input"),
+    "bound": ("reference_impl.commands.bound:main", "what a model on a GPU can reach at best, by arithmetic"),
+    "fetch-model": ("reference_impl.checkpoints.fetch:main", "download the course's model and prepare it"),
+    "generate": ("reference_impl.engine.generate:main", "text from a real model, streaming"),
+    "load": ("reference_impl.commands.load:main", "send load to any OpenAI-compatible server and measure it"),
+    "probe": ("reference_impl.benchmarks.probe:main", "measure this machine's own bandwidth and matrix-product rate"),
+    "quantize": ("reference_impl.commands.quantize:main", "exercise: group-wise int8 quantization of standard input"),
     "quantize-model": (
-        "reference_impl.quantization.command:main",
+        "reference_impl.commands.quantize_model:main",
         "write a model with int8 or int4 matrices as a folder to load",
     ),
     "quantization-table": (
-        "reference_impl.quantization.table_command:main",
+        "reference_impl.commands.quantization_table:main",
         "formats and methods for fewer bits under one evaluation: bytes, quality, speed",
     ),
-    "serve": ("reference_impl.serve:main", "serve a model over HTTP with the interface of the OpenAI API"),
-    "soak": ("reference_impl.soak:main", "load a server for minutes with clients that hang up, and look for leaks"),
+    "serve": ("reference_impl.commands.serve:main", "serve a model over HTTP with the interface of the OpenAI API"),
+    "soak": (
+        "reference_impl.commands.soak:main",
+        "load a server for minutes with clients that hang up, and look for leaks",
+    ),
     "speculation-table": (
-        "reference_impl.benchmarks.speculation_table:main",
+        "reference_impl.benchmarks.speculation.table:main",
         "what drafts bring, by kind of text: acceptance, tokens a pass, speed-up",
     ),
-    "speculate": ("reference_impl.speculative.greedy:main", "exercise: greedy speculative rounds of standard input"),
+    "speculate": ("reference_impl.decoding.greedy:main", "exercise: greedy speculative rounds of standard input"),
     "train-pair": ("reference_impl.training.pair:main", "train the course's own target and draft from scratch"),
 }
 

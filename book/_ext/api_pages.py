@@ -1,6 +1,6 @@
 """Sphinx extension: a package's public functions and classes with their docstrings, read from the source files.
 
-    ```{api} reference_impl.arithmetic reference_impl.hardware
+    ```{api} reference_impl.bounds.arithmetic reference_impl.bounds.hardware
     ```
 
 Read with `ast`, not by importing, so that a page costs milliseconds and shows signatures as they were written.

@@ -30,10 +30,10 @@ from sphinx.util.docutils import SphinxRole
 
 import interactives.base as figures
 from interactives.explorers import FIGURES
-from reference_impl import arithmetic
-from reference_impl.config import MODELS
-from reference_impl.deployment import Deployment
-from reference_impl.hardware import GPUS
+from reference_impl.bounds import arithmetic
+from reference_impl.bounds.config import MODELS
+from reference_impl.bounds.deployment import Deployment
+from reference_impl.bounds.hardware import GPUS
 
 logger = logging.getLogger(__name__)
 PLACE = re.compile(

@@ -8,9 +8,9 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util.docutils import SphinxDirective
 
-from reference_impl.arithmetic import decode_tokens_per_second, expected_tokens, weight_bytes
-from reference_impl.config import MODELS
-from reference_impl.hardware import GPUS
+from reference_impl.bounds.arithmetic import decode_tokens_per_second, expected_tokens, weight_bytes
+from reference_impl.bounds.config import MODELS
+from reference_impl.bounds.hardware import GPUS
 
 
 def numbers() -> dict[str, str]:

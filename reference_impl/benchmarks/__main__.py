@@ -8,8 +8,8 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-from reference_impl import cli
 from reference_impl.benchmarks import GPU_SECTIONS, SECTIONS
+from reference_impl.common import cli
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
     if options.join is not None:
         return _join(options.join, options.output or RESULTS)
     if options.gpu:
-        from reference_impl.benchmarks import gpu
+        from reference_impl.benchmarks.gpu import check as gpu
 
         return gpu.main(options.budget, options.only, options.output)
     return _cpu(options)
@@ -44,16 +44,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _show(path: Path) -> int:
-    from reference_impl.benchmarks import report
-    from reference_impl.benchmarks.result import Result
+    from reference_impl.benchmarks.harness import report
+    from reference_impl.benchmarks.harness.result import Result
 
     print(report.text(Result.from_json(path.read_text(), str(path))))
     return 0
 
 
 def _join(paths: list[Path], folder: Path) -> int:
-    from reference_impl.benchmarks.result import Result
-    from reference_impl.benchmarks.session import finish, join
+    from reference_impl.benchmarks.harness.result import Result
+    from reference_impl.benchmarks.harness.session import finish, join
 
     results = [Result.from_json(path.read_text(), str(path)) for path in paths]
     finish(join(results), folder, lambda text: print(text, file=sys.stderr))
@@ -61,9 +61,9 @@ def _join(paths: list[Path], folder: Path) -> int:
 
 
 def _cpu(options: argparse.Namespace) -> int:
-    from reference_impl import weights
-    from reference_impl.benchmarks.bench import Bench
-    from reference_impl.benchmarks.session import finish, new_result
+    from reference_impl.benchmarks.cpu.setup import Bench
+    from reference_impl.benchmarks.harness.session import finish, new_result
+    from reference_impl.checkpoints import weights
 
     wanted = options.only or list(SECTIONS)
     unknown = [name for name in wanted if name not in SECTIONS]
@@ -86,7 +86,7 @@ def _cpu(options: argparse.Namespace) -> int:
     folder = options.output or RESULTS
     parts = [*(options.only or ()), *(["quick"] if options.quick else [])]
     for name in wanted:
-        result.sections.append(import_module(f"reference_impl.benchmarks.{name}").run(bench))
+        result.sections.append(import_module(f"reference_impl.benchmarks.cpu.{name}").run(bench))
         result.write(folder, parts)  # so that an interrupted run leaves what it has
     finish(result, folder, say, parts)
     return 0

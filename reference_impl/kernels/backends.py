@@ -12,6 +12,8 @@ from torch import Tensor
 
 from reference_impl.kernels import reference
 
+_MODULES = {"cpu": "reference_impl.kernels.cpu", "triton": "reference_impl.kernels.gpu"}
+
 
 def pick(x: Tensor, weight: Tensor, backend: str | None) -> ModuleType:
     """The implementation for these tensors' device; the twin where a gradient is wanted, or fast ones are off."""
@@ -36,10 +38,10 @@ def load(backend: str, required: bool) -> ModuleType:
     """The module of a backend; where it is not installed, the twin, unless it is `required`."""
     if backend == "torch":
         return reference
-    if backend not in ("cpu", "triton"):
+    if backend not in _MODULES:
         raise ValueError(f"unknown kernel backend {backend!r}; known: 'torch', 'cpu', 'triton'")
     try:
-        return import_module(f"reference_impl.kernels.{backend}")
+        return import_module(_MODULES[backend])
     except ImportError as error:
         if required:
             raise ValueError(f"kernel backend {backend!r} is not installed: {error}") from error

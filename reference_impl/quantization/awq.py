@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from reference_impl.config import ModelConfig
-from reference_impl.model import Layer
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.model.llama import Layer
 
 _ROWS = 512  # of a matrix, enough to compare two ratios
 Round = Callable[[Tensor], Tensor]  # W [rows, columns] -> Ŵ, what the chosen format makes of it

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from reference_impl.engine import Engine
-from reference_impl.engine_config import EngineConfig
-from reference_impl.generate import require_room
-from reference_impl.model import Llama
-from reference_impl.request import Request
-from reference_impl.sampling import SamplingParams
+from reference_impl.checkpoints.tokenizer import Tokenizer
+from reference_impl.checkpoints.weights import load
+from reference_impl.decoding.sampling import SamplingParams
+from reference_impl.engine.config import EngineConfig
+from reference_impl.engine.engine import Engine
+from reference_impl.engine.generate import require_room
+from reference_impl.engine.request import Request
+from reference_impl.model.llama import Llama
 from reference_impl.speculative.draft_model import ModelDraft
 from reference_impl.speculative.ngram import NgramDraft
 from reference_impl.speculative.speculator import DraftLength, SpeculationStats, Speculator
-from reference_impl.tokenizer import Tokenizer
-from reference_impl.weights import load
 
 BLOCK_SIZE = 16
 

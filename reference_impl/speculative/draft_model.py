@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from reference_impl.choosing import choose_with_probs
+from reference_impl.decoding.next_tokens import choose_with_probs
 from reference_impl.speculative.drafts import Draft, Wanted
 
 if TYPE_CHECKING:
-    from reference_impl.cache import ForwardBatch, KVCache
-    from reference_impl.model import Llama
+    from reference_impl.cache.contiguous import ForwardBatch, KVCache
+    from reference_impl.model.llama import Llama
 
 Model = Callable[["ForwardBatch", Tensor], Tensor]  # (batch, rows) -> logits [n_rows, vocabulary]
 Chunk = tuple[Hashable, list[int]]
@@ -48,8 +48,8 @@ class ModelDraft:
     @classmethod
     def for_llama(cls, model: Llama, n_blocks: int = 1024, block_size: int = 16, token_budget: int = 512) -> ModelDraft:
         """A draft with a paged cache, in the model's dtype and on its device."""
-        from reference_impl.paged import PagedCache
-        from reference_impl.recorded import RecordedPasses
+        from reference_impl.cache.paged import PagedCache
+        from reference_impl.model.recorded import RecordedPasses
 
         cache = PagedCache(model.config, n_blocks, block_size, model.embed.dtype, model.embed.device)
         return cls(RecordedPasses(model), cache, model.config.vocab_size, model.config.max_context, token_budget)

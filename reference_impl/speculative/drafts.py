@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from reference_impl.sampling import SamplingParams
-    from reference_impl.speculative.exact import Round
+    from reference_impl.decoding.rejection import Round
+    from reference_impl.decoding.sampling import SamplingParams
 
 
 @dataclass(frozen=True, eq=False)

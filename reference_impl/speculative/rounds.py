@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from reference_impl.choosing import choose_tokens
-from reference_impl.sampling import processed_probs
+from reference_impl.decoding.greedy import accept_greedy
+from reference_impl.decoding.next_tokens import choose_tokens
+from reference_impl.decoding.rejection import Round, speculative_round
+from reference_impl.decoding.sampling import processed_probs
 from reference_impl.speculative.drafts import Draft
-from reference_impl.speculative.exact import Round, speculative_round
-from reference_impl.speculative.greedy import accept_greedy
 
 if TYPE_CHECKING:
-    from reference_impl.cache import KVCache
-    from reference_impl.request import RequestState
-    from reference_impl.scheduler import Chunk
+    from reference_impl.cache.contiguous import KVCache
+    from reference_impl.engine.request import RequestState
+    from reference_impl.engine.scheduler import Chunk
 
 
 def with_drafts(chunks: list[Chunk], cache: KVCache, budget: int) -> list[Chunk]:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from reference_impl.arithmetic import best_draft_length
+from reference_impl.bounds.arithmetic import best_draft_length
+from reference_impl.decoding.rejection import Round
 from reference_impl.speculative.drafts import Drafting, DraftSource, Wanted
-from reference_impl.speculative.exact import Round
 
 if TYPE_CHECKING:
-    from reference_impl.request import RequestState
+    from reference_impl.engine.request import RequestState
 
 
 @dataclass(frozen=True)

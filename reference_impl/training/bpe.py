@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from reference_impl.tokenizer import Tokenizer
+from reference_impl.checkpoints.tokenizer import Tokenizer
 
 END = "<|endoftext|>"  # between documents; id 0
 

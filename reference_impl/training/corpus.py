@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from reference_impl.tokenizer import Tokenizer
+from reference_impl.checkpoints.tokenizer import Tokenizer
 from reference_impl.training.text import Document
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from reference_impl.model import Llama
+from reference_impl.model.llama import Llama
 from reference_impl.training.trainer import Loss, Windows
 
 

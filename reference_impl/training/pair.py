@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from reference_impl import cli
-from reference_impl.model import Llama
-from reference_impl.tokenizer import Tokenizer
+from reference_impl.checkpoints.tokenizer import Tokenizer
+from reference_impl.checkpoints.weights import save
+from reference_impl.common import cli
+from reference_impl.model.llama import Llama
 from reference_impl.training import card, recipe
 from reference_impl.training.bpe import train_bpe
 from reference_impl.training.corpus import Stream, encode
@@ -24,7 +25,6 @@ from reference_impl.training.recipe import Pair
 from reference_impl.training.score import bits_per_byte
 from reference_impl.training.text import KINDS, Document, documents, find_docs
 from reference_impl.training.trainer import Trainer
-from reference_impl.weights import save
 
 WORK = "work"  # checkpoints and the tokenizer, while a run is unfinished
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
-from reference_impl.config import ModelConfig
+from reference_impl.bounds.config import ModelConfig
 
 VOCAB = 2048
 

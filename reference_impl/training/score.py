@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch.nn import functional as F  # noqa: N812
 
-from reference_impl.model import Llama
-from reference_impl.tokenizer import Tokenizer
+from reference_impl.checkpoints.tokenizer import Tokenizer
+from reference_impl.model.llama import Llama
 from reference_impl.training.corpus import Stream
 from reference_impl.training.trainer import Windows
 

@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 from tqdm import tqdm
 
-from reference_impl.errors import WeightsError
-from reference_impl.model import Layer, Llama
+from reference_impl.common.errors import WeightsError
+from reference_impl.model.llama import Layer, Llama
 from reference_impl.training.corpus import Stream
 from reference_impl.training.muon import Muon
 from reference_impl.training.recipe import Recipe

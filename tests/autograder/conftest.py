@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from ps3_course import CHATTY, HARD_CODED, PS3, ROOT, GradedCourse, write_submission
 
-from autograder import warm
-from autograder.course import Course
-from autograder.grade import grade
-from autograder.sandbox import SandboxError
+from autograder.commands.grade import grade
+from autograder.course.course import Course
+from autograder.sandbox import warm_kernels as warm
+from autograder.sandbox.launch import SandboxError
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import autograder
-from autograder.remote.proxy import Kernel
+from autograder.run.remote.proxy import Kernel
 
 REMOTE = Path(autograder.__file__).parent / "remote"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from small_course import ANSWER, Notebook, answered, cell, code, released, write
 
-from autograder.course import Course, open_nbgrader
+from autograder.course.course import Course, open_nbgrader
 
 ROOT = Path(__file__).resolve().parents[2]
 PS = "ps"

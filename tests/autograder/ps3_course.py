@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.course import Course
-from autograder.grade import Graded, grade
+from autograder.commands.grade import Graded, grade
+from autograder.course.course import Course
 
 ROOT = Path(__file__).resolve().parents[2]
 PS3 = "ps3_quantization"

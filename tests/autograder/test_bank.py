@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder import bank
-from autograder.course import CourseError
-from autograder.source import Source, SourceCell
+from autograder.course.course import CourseError
+from autograder.course.source import Source, SourceCell
+from autograder.proof import bank
 
 WRONG = '''"""Added instead of doubled
 

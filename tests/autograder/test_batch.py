@@ -25,10 +25,10 @@ from klass import (
     tree,
 )
 
-from autograder.batch import slow_imports
-from autograder.course import CourseError
-from autograder.grade import Graded, Plan, grade_class, summary
-from autograder.scores import Result
+from autograder.batch.batch import slow_imports
+from autograder.batch.scores import Result
+from autograder.commands.grade import Graded, Plan, grade_class, summary
+from autograder.course.course import CourseError
 
 SIZE = int(os.environ.get("AUTOGRADER_CLASS", "24"))  # each kind once; AUTOGRADER_CLASS=200 for the long run
 
@@ -179,7 +179,7 @@ def test_a_class_that_handed_in_nothing_is_told_how_to_collect(tmp_path: Path) -
 
 
 def test_a_second_batch_on_the_same_assignment_is_refused(klass: Klass) -> None:
-    from autograder.batch import _alone
+    from autograder.batch.batch import _alone
 
     with _alone(klass.root.resolve(), PS), pytest.raises(CourseError, match="is being graded by another batch"):
         grade_class(klass.root, PS, Plan(), lambda text: None)
@@ -194,7 +194,7 @@ def write_plain_course(root: Path) -> None:
 
 def _give(root: Path, student: str, cell: str, points: float) -> None:
     """What formgrader does when a grader types a score."""
-    from autograder.course import Course, open_nbgrader
+    from autograder.course.course import Course, open_nbgrader
 
     api: Any = open_nbgrader(Course(root), root)
     with api.gradebook as gradebook:

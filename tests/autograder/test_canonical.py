@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_course import ANSWER, ESSAY, ESSAY_STUB, Notebook, answered, cell, code, grade_id, released, text
 
-from autograder.canonical import RefusedError, canonical, parse, stub, with_note
+from autograder.intake.canonical import RefusedError, canonical, parse, stub, with_note
 
 
 def rebuilt(submitted: Notebook) -> tuple[Notebook, list[str]]:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from small_course import code, write
 
-from autograder import check as check_module
 from autograder.__main__ import main
-from autograder.check import check
-from autograder.course import CourseError
+from autograder.commands import check as check_module
+from autograder.commands.check import check
+from autograder.course.course import CourseError
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 DIES = "\ndef dies(x):\n    import os\n    os._exit(1)"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from klass import KINDS, PS, hand_in, make_class
 
-from autograder.course import CourseError
-from autograder.grade import Plan, grade_class
+from autograder.commands.grade import Plan, grade_class
+from autograder.course.course import CourseError
 
 pytestmark = [
     pytest.mark.slow,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograder import checks, discreet
+from autograder import checks
+from autograder.feedback import hidden_checks as discreet
 
 WEIGHT = np.array([[0.123456, 7.5], [3.25, -8.75]], dtype=np.float32)
 

@@ -8,9 +8,12 @@ from collections.abc import Callable
 
 import pytest
 
-from autograder import doctor, probes, probing, sandbox
 from autograder.__main__ import main
-from autograder.probes import Finding
+from autograder.commands import doctor
+from autograder.sandbox import launch as sandbox
+from autograder.sandbox.probes import attempt as probing
+from autograder.sandbox.probes import escapes as probes
+from autograder.sandbox.probes.escapes import Finding
 
 
 @pytest.mark.parametrize("probe", probes.PROBES, ids=lambda probe: probe.__name__)

@@ -12,10 +12,10 @@ import pytest
 from tiny_course import ANSWERS, CANARY, FULL, POINTS, SETUP, TESTS, Desk
 from traitlets.config import Config
 
-from autograder.execute import _credit
-from autograder.learner import Learner
-from autograder.outputs import Outputs
-from autograder.scores import Result
+from autograder.batch.scores import Result
+from autograder.run.execute import _credit
+from autograder.run.learner import Learner
+from autograder.run.outputs import Outputs
 
 pytestmark = [
     pytest.mark.slow,

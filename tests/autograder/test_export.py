@@ -15,12 +15,13 @@ from klass import KINDS, PS, hand_in, make_class
 from small_course import answered, cell, code, write
 from traitlets.config import Config
 
-from autograder import arrival, staying
-from autograder.collect import prepare
-from autograder.course import CourseError
-from autograder.diff import show
-from autograder.export import Canvas, Moodle, PerQuestion
-from autograder.late import LatePolicy
+from autograder.batch.export import Canvas, Moodle, PerQuestion
+from autograder.batch.late import LatePolicy
+from autograder.course import gradebook_cache as staying
+from autograder.course.course import CourseError
+from autograder.intake import arrival
+from autograder.intake.collect import prepare
+from autograder.intake.diff import show
 
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type <Submitted")
 
@@ -102,7 +103,7 @@ def test_the_plugins_load_by_name_in_nbgrader_export() -> None:
     from nbgrader.apps.exportapp import ExportApp
 
     for name in ("PerQuestion", "Canvas", "Moodle"):
-        app = ExportApp(config=Config({"ExportApp": {"plugin_class": f"autograder.export.{name}"}}))
+        app = ExportApp(config=Config({"ExportApp": {"plugin_class": f"autograder.batch.export.{name}"}}))
         assert app.plugin_class.__name__ == name
 
 

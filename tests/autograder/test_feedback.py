@@ -15,9 +15,11 @@ from ps3_course import ROOT
 from tiny_course import CANARY, source_notebook
 from traitlets.config import Config, PyFileConfigLoader
 
-from autograder import feedback, hints, source
-from autograder.course import CourseError
-from autograder.sanitize import Sanitize, clean_html, image_uri, markdown_html
+from autograder.course import source
+from autograder.course.course import CourseError
+from autograder.feedback import hints
+from autograder.feedback import pages as feedback
+from autograder.feedback.sanitize import Sanitize, clean_html, image_uri, markdown_html
 
 ABOUT = {
     "notebook": "tiny", "assignment": "tiny", "student": "somebody", "score": 3.5, "max_score": 13, "late_penalty": 0,

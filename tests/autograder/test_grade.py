@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from ps3_course import PS3, ROOT, GradedCourse, write_submission
 
-from autograder.course import CourseError, open_nbgrader
-from autograder.grade import grade, summary
-from autograder.scores import Result
+from autograder.batch.scores import Result
+from autograder.commands.grade import grade, summary
+from autograder.course.course import CourseError, open_nbgrader
 
 pytestmark = [
     pytest.mark.slow,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder import limits
-from autograder.limits import Limits, Usage
+from autograder.sandbox import limits
+from autograder.sandbox.limits import Limits, Usage
 
 LIMITS = Limits(memory=2**30, processes=64)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from autograder import hints, prove
-from autograder.bank import Variant
-from autograder.mistakes import Mistake, toml
+from autograder.feedback import hints
+from autograder.proof import prove
+from autograder.proof.bank import Variant
+from autograder.proof.mistakes import Mistake, toml
 
 
 def mistake(name: str, *messages: str, test: str = "values") -> Mistake:

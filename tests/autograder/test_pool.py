@@ -5,7 +5,7 @@ from __future__ import annotations
 import pieces
 import pytest
 
-from autograder import pool
+from autograder.batch import pool
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from small_course import cell, released, write
 
-from autograder import bank, prove
 from autograder.__main__ import main
-from autograder.course import Course
+from autograder.course.course import Course
+from autograder.proof import bank, prove
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning", "ignore::DeprecationWarning")
 

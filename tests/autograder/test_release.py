@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from ps3_course import PS3, ROOT
 
-from autograder.course import Course
-from autograder.release import ReleaseError, check_leaks, check_markers, prove
+from autograder.course.course import Course
+from autograder.proof.release import ReleaseError, check_leaks, check_markers, prove
 
 SOURCE = ROOT / "exercises/source" / PS3 / f"{PS3}.ipynb"
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from autograder.checks import CheckError, check_equal, check_raises
-from autograder.remote import wire
-from autograder.remote.proxy import RemoteError
+from autograder.run.remote import wire
+from autograder.run.remote.proxy import RemoteError
 
 plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.complex_numbers()
 keys = st.text() | st.integers() | st.booleans() | st.none()

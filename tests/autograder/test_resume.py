@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from klass import KINDS, PS, ROOT, Kind, answer, environment, hand_in, make_class
 
-from autograder.grade import Plan, grade_class
+from autograder.commands.grade import Plan, grade_class
 
 pytestmark = [
     pytest.mark.slow,

@@ -16,8 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from autograder import inside, interpreter, kernelspec, limits, outfit, sandbox
-from autograder.sandbox import Job, SandboxError
+from autograder.course import kernelspec
+from autograder.sandbox import entry as inside
+from autograder.sandbox import interpreter, limits
+from autograder.sandbox import job as outfit
+from autograder.sandbox import launch as sandbox
+from autograder.sandbox.launch import Job, SandboxError
 
 SMALL = limits.Limits(memory=2**30, processes=64, wall_seconds=60, cpu_seconds=60)
 
@@ -69,17 +73,18 @@ def test_too_large_inputs_are_refused_before_anything_runs(tmp_path: Path) -> No
 def test_the_checks_are_importable_and_the_allowed_modules_and_no_other_of_the_courses() -> None:
     code = """
 import importlib
-for name in ("autograder.checks", "autograder.grade", "reference_impl", "reference_impl.hardware", "interactives"):
+names = "autograder.checks autograder.commands.grade reference_impl reference_impl.bounds.hardware interactives"
+for name in names.split():
     try: importlib.import_module(name); print("yes", name)
     except ImportError: print("no", name)
 """
     said, _, words = run(code)
     assert said.split("\n")[:5] == [
-        "yes autograder.checks", "no autograder.grade", "no reference_impl", "no reference_impl.hardware",
-        "no interactives",
+        "yes autograder.checks", "no autograder.commands.grade", "no reference_impl",
+        "no reference_impl.bounds.hardware", "no interactives",
     ], words  # fmt: skip
-    said, _, words = run(code, allow=(outfit.CHECKS, "reference_impl.hardware"))
-    assert said.split("\n")[2:4] == ["yes reference_impl", "yes reference_impl.hardware"], words
+    said, _, words = run(code, allow=(outfit.CHECKS, "reference_impl.bounds.hardware"))
+    assert said.split("\n")[2:4] == ["yes reference_impl", "yes reference_impl.bounds.hardware"], words
 
 
 def test_an_allowed_module_that_does_not_exist_is_named() -> None:
@@ -250,7 +255,7 @@ def test_the_kernelspec_names_the_sandbox_and_is_found(tmp_path: Path, monkeypat
     from jupyter_client.kernelspec import KernelSpecManager
 
     monkeypatch.setenv("JUPYTER_PATH", "/elsewhere")
-    assert kernelspec.ensure(tmp_path, allow={"*": ["reference_impl.hardware"]}) == "sandboxed-python"
+    assert kernelspec.ensure(tmp_path, allow={"*": ["reference_impl.bounds.hardware"]}) == "sandboxed-python"
     kernelspec.ensure(tmp_path)
     assert os.environ["JUPYTER_PATH"] == f"{tmp_path / '.jupyter'}:/elsewhere"
     spec = KernelSpecManager().get_kernel_spec("sandboxed-python")

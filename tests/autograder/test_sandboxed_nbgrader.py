@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from small_course import answered, cell, code, released, write
 
-from autograder import release
-from autograder.course import Course, open_nbgrader
+from autograder.course.course import Course, open_nbgrader
+from autograder.proof import release
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
 
@@ -167,7 +167,7 @@ def test_without_the_plugin_nothing_runs(small: Small) -> None:
 
 
 def test_a_submission_that_was_not_made_canonical_is_not_run(small: Small) -> None:
-    from autograder import collect
+    from autograder.intake import collect
 
     small.hand_in("dan")
     (small.root / "release").rename(small.root / "put-away")

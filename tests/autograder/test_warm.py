@@ -12,10 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from autograder import bwrap, kernelspec, probes, probing, sandbox, warm
-from autograder.limits import Limits
-from autograder.probes import Finding
-from autograder.sandbox import Job
+from autograder.course import kernelspec
+from autograder.sandbox import bwrap
+from autograder.sandbox import launch as sandbox
+from autograder.sandbox import warm_kernels as warm
+from autograder.sandbox.launch import Job
+from autograder.sandbox.limits import Limits
+from autograder.sandbox.probes import attempt as probing
+from autograder.sandbox.probes import escapes as probes
+from autograder.sandbox.probes.escapes import Finding
 
 SMALL = Limits(memory=2**29, processes=64, wall_seconds=60, cpu_seconds=60)
 
@@ -47,7 +52,10 @@ def run(code: str, **words: object) -> tuple[str, str, str]:
 
 
 def test_what_was_imported_before_the_fork_is_there(yard: Path) -> None:
-    assert run("import sys; print('numpy' in sys.modules, 'autograder.sandbox' in sys.modules)")[0] == "True False\n"
+    assert (
+        run("import sys; print('numpy' in sys.modules, 'autograder.sandbox.launch' in sys.modules)")[0]
+        == "True False\n"
+    )
 
 
 def test_a_fork_has_no_rights_and_a_filter(yard: Path) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 from nbformat import write
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from autograder.course import Course, open_nbgrader
-from autograder.release import generate
-from autograder.scores import Result, autograde, read
+from autograder.batch.scores import Result, autograde, read
+from autograder.course.course import Course, open_nbgrader
+from autograder.proof.release import generate
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = "tiny"

@@ -100,7 +100,7 @@ def test_the_reference_shows_signatures_as_they_are_written() -> None:
 
     from api_pages import find_module, modules_of, signature
 
-    tree = ast.parse(find_module("reference_impl.arithmetic").read_text("utf-8"))
+    tree = ast.parse(find_module("reference_impl.bounds.arithmetic").read_text("utf-8"))
     functions = {node.name: signature(node) for node in tree.body if isinstance(node, ast.FunctionDef)}
     assert functions["prefill_flops"] == "prefill_flops(n_params: float, n_tokens: int) → float"
     assert {"reference_impl.quantization", "reference_impl.quantization.groupwise"} <= set(

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from autograder import source
+from autograder.course import source
 
 ROOT = Path(__file__).resolve().parents[2]
 COURSE = ROOT / "exercises"

@@ -8,7 +8,7 @@ from typing import Any
 
 from in_process import COURSE
 
-from autograder.release import check_leaks, check_markers
+from autograder.proof.release import check_leaks, check_markers
 
 
 def cells(name: str, kind: str = "source", student: str = "") -> list[dict[str, Any]]:

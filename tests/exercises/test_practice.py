@@ -16,9 +16,10 @@ import pytest
 import released
 from programs import BY_ID, EXERCISES, Exercise, fill_practice, run
 
-from reference_impl import arithmetic, batching, blocks
-from reference_impl.quantization.report import parse_quantization_input, quantization_report, quantize_group
-from reference_impl.speculative.greedy import speculative_report
+from reference_impl.bounds import arithmetic, batching
+from reference_impl.cache import blocks
+from reference_impl.commands.quantize import parse_quantization_input, quantization_report, quantize_group
+from reference_impl.decoding.greedy import speculative_report
 
 
 def shown(value: float, decimals: int) -> str:

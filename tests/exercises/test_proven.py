@@ -13,8 +13,9 @@ import secrets
 import pytest
 from in_process import COURSE
 
-from autograder import bank, prove, warm
-from autograder.course import Course
+from autograder.course.course import Course
+from autograder.proof import bank, prove
+from autograder.sandbox import warm_kernels as warm
 
 
 @pytest.mark.slow

@@ -9,9 +9,9 @@ import pytest
 import released
 from in_process import assignment
 
-from reference_impl import arithmetic
-from reference_impl.config import MODELS
-from reference_impl.hardware import GPUS
+from reference_impl.bounds import arithmetic
+from reference_impl.bounds.config import MODELS
+from reference_impl.bounds.hardware import GPUS
 
 NAME = "ps1_prefill_decode"
 MODEL, GPU = MODELS["llama-3-8b"], GPUS["h100-sxm"]
@@ -54,7 +54,7 @@ def test_the_numbers_of_the_text_are_those_of_the_course() -> None:
     ],
 )
 def test_the_courses_own_functions_pass(cell: str, function: str) -> None:
-    assert assignment(NAME).lost({cell: f"from reference_impl.arithmetic import {function}"}) == {}
+    assert assignment(NAME).lost({cell: f"from reference_impl.bounds.arithmetic import {function}"}) == {}
 
 
 def test_the_sample_submissions_lose_what_they_should() -> None:

@@ -12,10 +12,10 @@ import pytest
 from in_process import assignment
 from released import cells, check_bundle, check_notebook
 
-from reference_impl import arithmetic, batching
-from reference_impl.blocks import BlockAllocator as EngineBlocks
-from reference_impl.config import MODELS
-from reference_impl.hardware import GPUS
+from reference_impl.bounds import arithmetic, batching
+from reference_impl.bounds.config import MODELS
+from reference_impl.bounds.hardware import GPUS
+from reference_impl.cache.blocks import BlockAllocator as EngineBlocks
 
 PS2 = assignment("ps2_batching")
 

@@ -20,7 +20,7 @@ def test_the_notebook_is_sound_and_the_bundle_gives_nothing_away() -> None:
 
 
 def test_the_functions_of_reference_impl_keep_all_points() -> None:
-    report = "from reference_impl.quantization.report import "
+    report = "from reference_impl.commands.quantize import "
     matrix = "from reference_impl.quantization.groupwise import "
     answers = {
         "parse": report + "parse_quantization_input",

@@ -14,8 +14,8 @@ import pytest
 from in_process import assignment
 from released import cells, check_bundle, check_notebook
 
-from reference_impl import arithmetic
-from reference_impl.speculative import greedy
+from reference_impl.bounds import arithmetic
+from reference_impl.decoding import greedy
 
 PS4 = assignment("ps4_speculative")
 

@@ -11,9 +11,9 @@ import pytest
 import released
 from in_process import assignment
 
-from reference_impl import arithmetic
-from reference_impl.config import MODELS
-from reference_impl.hardware import GPUS
+from reference_impl.bounds import arithmetic
+from reference_impl.bounds.config import MODELS
+from reference_impl.bounds.hardware import GPUS
 
 NAME = "ps5_sizing"
 MODEL = MODELS["llama-3-70b"]
@@ -79,7 +79,7 @@ def test_the_turning_points_of_the_model_answer_hold() -> None:
     ("cell", "function"), [("weights", "weight_bytes"), ("gpus", "gpus_needed"), ("step", "step_seconds")]
 )
 def test_the_courses_own_functions_pass(cell: str, function: str) -> None:
-    assert assignment(NAME).lost({cell: f"from reference_impl.arithmetic import {function}"}) == {}
+    assert assignment(NAME).lost({cell: f"from reference_impl.bounds.arithmetic import {function}"}) == {}
 
 
 def test_the_sample_submissions_lose_what_they_should() -> None:

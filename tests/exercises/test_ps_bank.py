@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from in_process import COURSE, Assignment, assignment
 
-from autograder import bank, source
+from autograder.course import source
+from autograder.proof import bank
 
 BANK = COURSE / "bank"
 KNOWN = sorted(path.name for path in BANK.iterdir() if path.is_dir())

@@ -9,8 +9,8 @@ from typing import Any
 from node_tools import find_node
 
 from interactives.generate import _model
-from reference_impl.config import MODELS
-from reference_impl.hardware import GPUS
+from reference_impl.bounds.config import MODELS
+from reference_impl.bounds.hardware import GPUS
 
 
 def model(name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from figure_logic import call, gpu, model, run
 
-from reference_impl.arithmetic import (
+from reference_impl.bounds.arithmetic import (
     attention_flops,
     best_draft_length,
     expected_tokens,
@@ -19,13 +19,13 @@ from reference_impl.arithmetic import (
     speculative_speedup,
     weight_bytes,
 )
-from reference_impl.blocks import BlockAllocator
-from reference_impl.config import MODELS
-from reference_impl.deployment import Deployment
-from reference_impl.hardware import GPUS
+from reference_impl.bounds.config import MODELS
+from reference_impl.bounds.deployment import Deployment
+from reference_impl.bounds.hardware import GPUS
+from reference_impl.cache.blocks import BlockAllocator
+from reference_impl.decoding.greedy import accept_greedy
+from reference_impl.decoding.rejection import acceptance, residual, speculative_round
 from reference_impl.quantization.groupwise import dequantize_groupwise, quantize_groupwise
-from reference_impl.speculative.exact import acceptance, residual, speculative_round
-from reference_impl.speculative.greedy import accept_greedy
 
 STEP = ["step.memorySeconds", "step.computeSeconds", "step.seconds", "step.rate", "step.limit"]
 CLOSE = {"rel": 1e-12, "abs": 1e-12}

@@ -8,14 +8,14 @@ import pytest
 from figure_logic import call, gpu, model, run
 
 from interactives.generate import workload
-from reference_impl.arithmetic import attention_flops
-from reference_impl.batching import continuous_batching, static_batching
-from reference_impl.config import MODELS
-from reference_impl.deployment import Deployment
-from reference_impl.engine_config import EngineConfig
-from reference_impl.hardware import GPUS
-from reference_impl.request import FinishReason, Request, RequestState
-from reference_impl.scheduler import Scheduler
+from reference_impl.bounds.arithmetic import attention_flops
+from reference_impl.bounds.batching import continuous_batching, static_batching
+from reference_impl.bounds.config import MODELS
+from reference_impl.bounds.deployment import Deployment
+from reference_impl.bounds.hardware import GPUS
+from reference_impl.engine.config import EngineConfig
+from reference_impl.engine.request import FinishReason, Request, RequestState
+from reference_impl.engine.scheduler import Scheduler
 
 WHOLE = 10**9  # a token budget that no prompt reaches
 MODEL, CARD = "llama-3-8b", "a100-80g"

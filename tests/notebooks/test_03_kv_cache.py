@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from lesson_run import Lesson
 
-from reference_impl.config import MODELS
-from reference_impl.deployment import Deployment
-from reference_impl.hardware import GPUS
+from reference_impl.bounds.config import MODELS
+from reference_impl.bounds.deployment import Deployment
+from reference_impl.bounds.hardware import GPUS
 
 LLAMA, H100 = MODELS["llama-3-8b"], GPUS["h100-sxm"]
 PAPER = Deployment(LLAMA, H100)

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 from lesson_run import Lesson
 
-from reference_impl.arithmetic import bits_per_weight, weight_bytes
-from reference_impl.config import MODELS
-from reference_impl.deployment import Deployment
-from reference_impl.hardware import GPUS
-from reference_impl.quantization.error import expected_error, relative_error
+from reference_impl.benchmarks.quality.expected_error import expected_error, relative_error
+from reference_impl.benchmarks.quality.table import committed_rows, pairs_as_predicted, predicted_order
+from reference_impl.bounds.arithmetic import bits_per_weight, weight_bytes
+from reference_impl.bounds.config import MODELS
+from reference_impl.bounds.deployment import Deployment
+from reference_impl.bounds.hardware import GPUS
+from reference_impl.commands.quantize import quantize_group
 from reference_impl.quantization.groupwise import (
     dequantize_groupwise,
     dequantize_per_tensor,
     quantize_groupwise,
     quantize_per_tensor,
 )
-from reference_impl.quantization.report import quantize_group
-from reference_impl.quantization.table import committed_rows, pairs_as_predicted, predicted_order
 
 QUIZZES = Path(__file__).parents[2] / "interactives" / "quizzes"
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 from lesson_run import Lesson
 
-from reference_impl.arithmetic import best_draft_length, expected_tokens, speculative_speedup
-from reference_impl.config import MODELS
-from reference_impl.deployment import Deployment
-from reference_impl.hardware import GPUS
+from reference_impl.bounds.arithmetic import best_draft_length, expected_tokens, speculative_speedup
+from reference_impl.bounds.config import MODELS
+from reference_impl.bounds.deployment import Deployment
+from reference_impl.bounds.hardware import GPUS
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 from interactives import richtext
 from interactives.quiz import load
-from reference_impl.arithmetic import decode_tokens_per_second, weight_bytes
-from reference_impl.config import MODELS
-from reference_impl.quantization.error import expected_error
+from reference_impl.benchmarks.quality.expected_error import expected_error
+from reference_impl.bounds.arithmetic import decode_tokens_per_second, weight_bytes
+from reference_impl.bounds.config import MODELS
 
 
 def items(lesson: str, identifier: str) -> list[str]:

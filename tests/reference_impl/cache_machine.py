@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reference_impl import kernels
-from reference_impl.config import ModelConfig
-from reference_impl.paged import PagedCache
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.cache.paged import PagedCache
 
 ONE_NUMBER_A_TOKEN = ModelConfig("one", 1, 1, 1, 1, 1, 1, 3)
 TOKENS = st.lists(st.integers(0, 2), max_size=9)  # few different ones, so that prefixes are often equal

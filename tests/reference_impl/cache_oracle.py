@@ -8,9 +8,9 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from reference_impl.cache import KVCache
-from reference_impl.config import ModelConfig
-from reference_impl.model import Llama, Recompute
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.cache.contiguous import KVCache
+from reference_impl.model.llama import Llama, Recompute
 
 TINY = ModelConfig(
     "tiny", n_layers=2, d_model=16, n_heads=4, n_kv_heads=2, head_dim=4, d_ff=24, vocab_size=400, max_context=1024

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from reference_impl.config import ModelConfig
-from reference_impl.model import Llama
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.model.llama import Llama
 
 TINY = ModelConfig("tiny", 2, 64, 4, 2, 16, 96, 50, max_context=32)
 

@@ -12,11 +12,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from reference_impl.cache import ContiguousCache
-from reference_impl.config import ModelConfig
-from reference_impl.model import Llama
-from reference_impl.paged import PagedCache
-from reference_impl.parallel import ParallelLlama, fill
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.cache.contiguous import ContiguousCache
+from reference_impl.cache.paged import PagedCache
+from reference_impl.model.llama import Llama
+from reference_impl.parallel.tensor_parallel import ParallelLlama, fill
 
 PLAIN = ModelConfig("tiny", 2, 48, 8, 2, 8, 80, 52, max_context=64)
 VARIANTS = {

@@ -16,12 +16,12 @@ import torch
 import uvicorn
 from torch import Tensor
 
-from reference_impl.cache import ForwardBatch
-from reference_impl.config import ModelConfig
-from reference_impl.drained import parse_metrics
-from reference_impl.engine import Engine
-from reference_impl.engine_config import EngineConfig
-from reference_impl.server import Service, build_app
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.cache.contiguous import ForwardBatch
+from reference_impl.engine.config import EngineConfig
+from reference_impl.engine.engine import Engine
+from reference_impl.loadtest.idle import parse_metrics
+from reference_impl.server.app import Service, build_app
 
 PATIENCE = 60.0  # seconds; far more than anything takes, even on a machine with other work
 HTTP = httpx.Client(verify=False, trust_env=False, timeout=PATIENCE)  # one for all: it takes long to make

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from serving_oracle import TINY, Solo, tiny_model
 
-from reference_impl.engine import Engine
-from reference_impl.engine_config import EngineConfig
-from reference_impl.model import Llama
-from reference_impl.request import Request
+from reference_impl.engine.config import EngineConfig
+from reference_impl.engine.engine import Engine
+from reference_impl.engine.request import Request
+from reference_impl.model.llama import Llama
 from reference_impl.speculative.draft_model import ModelDraft
 from reference_impl.speculative.drafts import Draft, DraftSource, Wanted
 from reference_impl.speculative.ngram import NgramDraft

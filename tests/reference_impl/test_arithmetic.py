@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from reference_impl import arithmetic
-from reference_impl.config import MODELS
-from reference_impl.deployment import Deployment
-from reference_impl.hardware import GPUS
+from reference_impl.bounds import arithmetic
+from reference_impl.bounds.config import MODELS
+from reference_impl.bounds.deployment import Deployment
+from reference_impl.bounds.hardware import GPUS
 
 H100 = GPUS["h100-sxm"]
 ONE_TERABYTE = GPUS["generic-1tb"].bandwidth
@@ -352,7 +352,7 @@ def test_a_value_that_cannot_be_is_refused_by_name(call, message):
 
 def test_bounds_need_the_standard_library_alone():
     code = (
-        "import sys; import reference_impl.bound; "
+        "import sys; import reference_impl.commands.bound; "
         "print([name for name in ('numpy', 'torch', 'tqdm', 'tokenizers') if name in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from reference_impl.benchmarks import committed
-from reference_impl.benchmarks.result import Result, Section
-from reference_impl.benchmarks.steps import seconds, step
-from reference_impl.config import ModelConfig
-from reference_impl.model import Llama
+from reference_impl.benchmarks.cpu.steps import seconds, step
+from reference_impl.benchmarks.harness import committed
+from reference_impl.benchmarks.harness.result import Result, Section
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.model.llama import Llama
 
 TINY = ModelConfig("tiny", 2, 32, 4, 2, 8, 48, 260, tied=True, max_context=1024)
 

@@ -12,29 +12,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from reference_impl.benchmarks import (
-    batching,
-    decode,
-    gpu,
-    gpu_correct,
-    gpu_quantized,
-    gpu_speculative,
-    memory,
-    passes,
-    peers,
-    plot,
-    prefix,
-    quantized,
-    report,
-    session,
-    speculative,
-)
-from reference_impl.benchmarks.bench import Bench
-from reference_impl.benchmarks.result import Result, Section, Target
-from reference_impl.benchmarks.timing import Samples, interleave, timed
-from reference_impl.config import MODELS, ModelConfig
-from reference_impl.model import Llama
-from reference_impl.quantization.whole import bytes_read_per_step
+from reference_impl.benchmarks.cpu import batching, decode, memory, passes, peers, prefix, quantized, speculative
+from reference_impl.benchmarks.cpu.setup import Bench
+from reference_impl.benchmarks.gpu import check as gpu
+from reference_impl.benchmarks.gpu import correct as gpu_correct
+from reference_impl.benchmarks.gpu import quantized as gpu_quantized
+from reference_impl.benchmarks.gpu import speculative as gpu_speculative
+from reference_impl.benchmarks.harness import plot, report, session
+from reference_impl.benchmarks.harness.result import Result, Section, Target
+from reference_impl.benchmarks.harness.timing import Samples, interleave, timed
+from reference_impl.bounds.config import MODELS, ModelConfig
+from reference_impl.model.llama import Llama
+from reference_impl.quantization.model import bytes_read_per_step
 
 TINY = ModelConfig("tiny", 2, 32, 4, 2, 8, 48, 260, tied=True, max_context=1024)
 
@@ -239,7 +228,7 @@ def test_transformers_computes_with_our_weights_and_gives_the_same_tokens() -> N
     for name, view in bench.model("fp32").views().items():
         assert parameters[name].data_ptr() == view.data_ptr()
     prompt = torch.tensor(bench.prompts(1, 12))
-    from reference_impl.model import Recompute
+    from reference_impl.model.llama import Recompute
 
     with torch.inference_mode():
         torch.testing.assert_close(

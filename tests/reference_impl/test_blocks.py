@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from reference_impl.blocks import BlockAllocator
-from reference_impl.config import MODELS
+from reference_impl.bounds.config import MODELS
+from reference_impl.cache.blocks import BlockAllocator
 
 
 def holding(n_blocks: int, block_size: int, **lengths: int) -> BlockAllocator:
@@ -191,7 +191,7 @@ def test_an_allocator_of_nothing_is_refused(n_blocks: int, block_size: int) -> N
 
 
 def test_the_bookkeeping_needs_no_torch() -> None:
-    code = "import sys, reference_impl.blocks; sys.exit('torch' in sys.modules)"
+    code = "import sys, reference_impl.cache.blocks; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

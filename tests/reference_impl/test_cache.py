@@ -9,9 +9,9 @@ import pytest
 import torch
 from cache_oracle import TINY, assert_same, recomputed, step, text, tiny_llama
 
-from reference_impl.cache import ContiguousCache, KVCache
-from reference_impl.config import MODELS
-from reference_impl.paged import PagedCache
+from reference_impl.bounds.config import MODELS
+from reference_impl.cache.contiguous import ContiguousCache, KVCache
+from reference_impl.cache.paged import PagedCache
 
 
 def make_cache(kind: str | int, dtype: torch.dtype = torch.float64, device: str = "cpu") -> KVCache:

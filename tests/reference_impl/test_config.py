@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from reference_impl.config import MODELS, ModelConfig, find_model
+from reference_impl.bounds.config import MODELS, ModelConfig, find_model
 
 PUBLISHED = {  # name: (parameters with tied embeddings counted once, KV bytes a token in bf16)
     "smollm2-135m": (134_515_008, 23_040),

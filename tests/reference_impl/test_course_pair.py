@@ -9,23 +9,24 @@ import pytest
 import torch
 from serving_oracle import one_thread  # noqa: F401  (a fixture that is used by being here)
 
-from reference_impl import weights
 from reference_impl.__main__ import main
-from reference_impl.benchmarks import report, speculation_table
-from reference_impl.benchmarks.result import Result
-from reference_impl.engine import Engine
-from reference_impl.engine_config import EngineConfig
-from reference_impl.model import Llama, Recompute
-from reference_impl.request import Request
-from reference_impl.speculative import measure
+from reference_impl.benchmarks.harness import report
+from reference_impl.benchmarks.harness.result import Result
+from reference_impl.benchmarks.speculation import measure
+from reference_impl.benchmarks.speculation import table as speculation_table
+from reference_impl.benchmarks.speculation.prompts import KINDS, prompt_ids, prompts
+from reference_impl.checkpoints import weights
+from reference_impl.checkpoints.weights import Loaded
+from reference_impl.engine.config import EngineConfig
+from reference_impl.engine.engine import Engine
+from reference_impl.engine.request import Request
+from reference_impl.model.llama import Llama, Recompute
 from reference_impl.speculative.draft_model import ModelDraft
-from reference_impl.speculative.prompts import KINDS, prompt_ids, prompts
 from reference_impl.speculative.speculator import DraftLength, Speculator
 from reference_impl.training.corpus import encode
 from reference_impl.training.recipe import COURSE
 from reference_impl.training.score import bits_per_byte
 from reference_impl.training.text import Document
-from reference_impl.weights import Loaded
 
 CODE = '''def mean(values):
     """Return the mean of a sequence of numbers."""

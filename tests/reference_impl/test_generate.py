@@ -13,12 +13,12 @@ import torch
 from model_files import TINY, random_model
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from reference_impl import weights
 from reference_impl.__main__ import main
-from reference_impl.generate import generate, stream_text
-from reference_impl.model import Llama, Recompute
-from reference_impl.sampling import SamplingParams, processed_probs, sample
-from reference_impl.tokenizer import Tokenizer
+from reference_impl.checkpoints import weights
+from reference_impl.checkpoints.tokenizer import Tokenizer
+from reference_impl.decoding.sampling import SamplingParams, processed_probs, sample
+from reference_impl.engine.generate import generate, stream_text
+from reference_impl.model.llama import Llama, Recompute
 
 PROMPT = [3, 1, 4, 1, 5]
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from reference_impl.engine import Engine
-from reference_impl.engine_config import EngineConfig
-from reference_impl.graphs import BATCH_SIZES, DecodeGraphs, empty_batch, sizes_up_to
-from reference_impl.paged import PagedCache
-from reference_impl.request import Request
+from reference_impl.cache.paged import PagedCache
+from reference_impl.engine.config import EngineConfig
+from reference_impl.engine.engine import Engine
+from reference_impl.engine.request import Request
+from reference_impl.model.graphs import BATCH_SIZES, DecodeGraphs, empty_batch, sizes_up_to
 
 from serving_oracle import TINY, one_thread, tiny_model  # noqa: F401 isort: skip (the fixture is used)
 

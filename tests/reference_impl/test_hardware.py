@@ -2,7 +2,7 @@
 
 import pytest
 
-from reference_impl.hardware import GPUS, Gpu, find_gpu
+from reference_impl.bounds.hardware import GPUS, Gpu, find_gpu
 
 
 @pytest.mark.parametrize(

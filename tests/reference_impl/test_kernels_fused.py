@@ -10,7 +10,7 @@ from paged_cases import Case
 from reference_impl import kernels
 
 pytest.importorskip("numba", reason="the CPU kernels need numba")
-from reference_impl.kernels.threads import Recording
+from reference_impl.kernels.cpu.threads import Recording
 
 BF16 = torch.bfloat16
 

@@ -39,7 +39,7 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("dtype", "capability"), TARGETS)
 def test_the_small_steps(dtype: str, capability: int) -> None:
-    from reference_impl.kernels import triton_rows
+    from reference_impl.kernels.gpu import rows as triton_rows
 
     data = f"*{dtype}"
     norm = dict.fromkeys(("x", "delta", "weight", "sums", "out"), data)
@@ -53,7 +53,7 @@ def test_the_small_steps(dtype: str, capability: int) -> None:
 @pytest.mark.parametrize(("dtype", "capability"), TARGETS)
 @pytest.mark.parametrize("rows", [16, 64])
 def test_attention(rows: int, dtype: str, capability: int) -> None:
-    from reference_impl.kernels import triton_attention
+    from reference_impl.kernels.gpu import attention as triton_attention
 
     pointers = dict.fromkeys(("q", "k_cache", "v_cache"), f"*{dtype}")
     pointers |= dict.fromkeys(("block_tables", "query_lens", "context_lens"), "*i32")
@@ -67,7 +67,7 @@ def test_attention(rows: int, dtype: str, capability: int) -> None:
 
 @pytest.mark.parametrize(("dtype", "capability"), TARGETS)
 def test_storing_and_merging(dtype: str, capability: int) -> None:
-    from reference_impl.kernels import triton_attention
+    from reference_impl.kernels.gpu import attention as triton_attention
 
     stored = dict.fromkeys(("k", "v", "k_cache", "v_cache"), f"*{dtype}") | {"slots": "*i64"}
     compiled(triton_attention._store, capability, stored, HEAD_DIM=128, BLOCK_SIZE=16, WIDTH=128)
@@ -79,7 +79,7 @@ def test_storing_and_merging(dtype: str, capability: int) -> None:
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("x_rows", [1, 16])
 def test_quantized_matrices(x_rows: int, bits: int, dtype: str, capability: int) -> None:
-    from reference_impl.kernels import triton_quantized
+    from reference_impl.kernels.gpu import quantized as triton_quantized
 
     pointers = dict.fromkeys(("x", "bias", "out"), f"*{dtype}") | dict.fromkeys(("scales", "shifts"), "*fp32")
     pointers["codes"] = "*u8" if bits == 4 else "*i8"

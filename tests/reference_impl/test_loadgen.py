@@ -22,17 +22,15 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from reference_impl.__main__ import main
-from reference_impl.config import ModelConfig
-from reference_impl.drained import leftovers, parse_metrics
-from reference_impl.engine import Engine
-from reference_impl.engine_config import EngineConfig
-from reference_impl.load_report import Report
-from reference_impl.loadgen import Record, Sender, Target, open_client, run_load
-from reference_impl.metrics import Limits, Timeline
-from reference_impl.model import Llama
-from reference_impl.server import Service
-from reference_impl.sse import read_events
-from reference_impl.workload import (
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.engine.config import EngineConfig
+from reference_impl.engine.engine import Engine
+from reference_impl.engine.metrics import Limits, Timeline
+from reference_impl.loadtest.generator import Record, Sender, Target, open_client, run_load
+from reference_impl.loadtest.idle import leftovers, parse_metrics
+from reference_impl.loadtest.report import Report
+from reference_impl.loadtest.sse import read_events
+from reference_impl.loadtest.workload import (
     WORDS,
     Arrival,
     Planned,
@@ -42,6 +40,8 @@ from reference_impl.workload import (
     read_prompts,
     read_trace,
 )
+from reference_impl.model.llama import Llama
+from reference_impl.server.app import Service
 
 # --- the plan
 
@@ -465,7 +465,7 @@ def test_the_command_measures_a_server_and_finds_it_drained(capsys: pytest.Captu
 def test_a_server_that_still_works_is_not_drained(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from reference_impl import drained
+    from reference_impl.loadtest import idle as drained
 
     async def at_once(*arguments: Any) -> list[str]:
         return await original(*arguments, patience=0.0)
@@ -576,8 +576,8 @@ def test_server_load_and_soak_work_as_commands_and_a_signal_ends_the_server(
     from tokenizers import Tokenizer as Backend
     from tokenizers import decoders, models, pre_tokenizers
 
-    from reference_impl import weights
-    from reference_impl.tokenizer import Tokenizer
+    from reference_impl.checkpoints import weights
+    from reference_impl.checkpoints.tokenizer import Tokenizer
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     backend = Backend(models.BPE(vocab={letter: i for i, letter in enumerate(alphabet)}, merges=[]))

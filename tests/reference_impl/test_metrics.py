@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_impl.metrics import Limits, Spread, Timeline, percentile, summarize, synchronized
+from reference_impl.engine.metrics import Limits, Spread, Timeline, percentile, summarize, synchronized
 
 
 def timeline(arrival: float, *times: float, end: float | None = None) -> Timeline:

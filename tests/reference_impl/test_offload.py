@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
 
-from reference_impl.offload import Offloader
-from reference_impl.paged import PagedCache
+from reference_impl.cache.offload import Offloader
+from reference_impl.cache.paged import PagedCache
 
 
 def paged(n_blocks: int, block_size: int = 4, **options: object) -> PagedCache:

@@ -9,8 +9,8 @@ from cache_oracle import TINY, assert_same, recomputed, step, text, tiny_llama
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from reference_impl.config import MODELS
-from reference_impl.paged import PagedCache
+from reference_impl.bounds.config import MODELS
+from reference_impl.cache.paged import PagedCache
 
 
 def paged(n_blocks: int, block_size: int = 4, **options: object) -> PagedCache:

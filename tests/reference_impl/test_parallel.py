@@ -11,14 +11,15 @@ import parallel_cases as cases
 import pytest
 import torch
 
-from reference_impl import arithmetic, weights
-from reference_impl.config import MODELS, ModelConfig
-from reference_impl.errors import WeightsError
-from reference_impl.hardware import GPUS
-from reference_impl.model import Llama, Recompute
-from reference_impl.parallel import slices
-from reference_impl.ranks import RankError, run_ranks, same_seed
-from reference_impl.sharding import rank_config, rank_slices, share
+from reference_impl.bounds import arithmetic
+from reference_impl.bounds.config import MODELS, ModelConfig
+from reference_impl.bounds.hardware import GPUS
+from reference_impl.checkpoints import weights
+from reference_impl.common.errors import WeightsError
+from reference_impl.model.llama import Llama, Recompute
+from reference_impl.parallel.ranks import RankError, run_ranks, same_seed
+from reference_impl.parallel.sharding import rank_config, rank_slices, share
+from reference_impl.parallel.tensor_parallel import slices
 
 LLAMA_70B = MODELS["llama-3-70b"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reference_impl.blocks import BlockAllocator
-from reference_impl.prefix import ROOT, PrefixIndex
+from reference_impl.cache.blocks import BlockAllocator
+from reference_impl.cache.prefix import ROOT, PrefixIndex
 
 
 def chain(index: PrefixIndex, first_block: int, *blocks_of_tokens: tuple[int, ...], parent: int = ROOT) -> list[int]:

@@ -10,7 +10,7 @@ import sys
 import pytest
 import torch
 
-from reference_impl.probe import copy_bandwidth, matmul_rate, median_seconds, probe, read_bandwidth
+from reference_impl.benchmarks.probe import copy_bandwidth, matmul_rate, median_seconds, probe, read_bandwidth
 
 CPU = torch.device("cpu")
 

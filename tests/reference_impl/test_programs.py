@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from reference_impl.quantization.report import parse_quantization_input, quantization_report, quantize_group
-from reference_impl.speculative.greedy import accept_greedy, parse_round, speculative_report
+from reference_impl.commands.quantize import parse_quantization_input, quantization_report, quantize_group
+from reference_impl.decoding.greedy import accept_greedy, parse_round, speculative_report
 
 OUTLIER = "0.12 -0.5 0.33 0.07 8.0"
 
@@ -272,7 +272,7 @@ def test_every_registered_command_exists():
 
 def test_the_program_exercises_import_neither_numpy_nor_torch():
     code = (
-        "import sys; import reference_impl.__main__, reference_impl.quantization.report, "
-        "reference_impl.speculative.greedy; print(sorted({'numpy', 'torch'} & set(sys.modules)))"
+        "import sys; import reference_impl.__main__, reference_impl.commands.quantize, "
+        "reference_impl.decoding.greedy; print(sorted({'numpy', 'torch'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from reference_impl.config import ModelConfig
-from reference_impl.errors import WeightsError
-from reference_impl.model import Llama, Recompute
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.common.errors import WeightsError
+from reference_impl.model.llama import Llama, Recompute
 from reference_impl.quantization import calibrate
 from reference_impl.quantization.calibrate import LINEARS, Recipe, calibration_inputs, quantize_layers
-from reference_impl.quantization.passes import advance, enter, hidden_states, packed
+from reference_impl.quantization.forward import advance, enter, hidden_states, packed
 from reference_impl.quantization.rounding import quantize
 
 CONFIG = ModelConfig("toy", 3, 32, 4, 2, 8, 40, 48, tied=True)

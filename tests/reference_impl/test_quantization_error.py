@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from reference_impl.quantization.error import expected_error, expected_largest, relative_error
+from reference_impl.benchmarks.quality.expected_error import expected_error, expected_largest, relative_error
 
 
 def test_the_largest_of_one_and_of_two_normal_numbers_is_known_in_closed_form() -> None:

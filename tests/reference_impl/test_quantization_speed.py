@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from reference_impl.benchmarks.quality.speed import decode_rates
 from reference_impl.quantization.calibrate import Recipe
-from reference_impl.quantization.speed import decode_rates
 
 
 def test_a_format_has_one_rate_whatever_the_method_and_none_without_a_kernel() -> None:

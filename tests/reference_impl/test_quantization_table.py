@@ -9,19 +9,20 @@ from pathlib import Path
 import pytest
 import torch
 
-from reference_impl import weights
 from reference_impl.__main__ import main
-from reference_impl.benchmarks.result import Result
-from reference_impl.config import ModelConfig
-from reference_impl.model import Llama, Recompute
-from reference_impl.quantization import table, table_command
+from reference_impl.benchmarks.harness.result import Result
+from reference_impl.benchmarks.quality import table
+from reference_impl.benchmarks.quality.evaluate import Item, WindowScore, accuracy, score, together
+from reference_impl.benchmarks.quality.held_out import Amount, HeldOut, held_out, windows
+from reference_impl.benchmarks.quality.table import RECIPES, label, measure, pairs_as_predicted, predicted_order
+from reference_impl.benchmarks.quality.tasks import tasks
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.checkpoints import weights
+from reference_impl.checkpoints.tokenizer import Tokenizer
+from reference_impl.commands import quantization_table as table_command
+from reference_impl.model.llama import Llama, Recompute
 from reference_impl.quantization.calibrate import Recipe, quantize_layers
-from reference_impl.quantization.evaluate import Item, WindowScore, accuracy, score, together
-from reference_impl.quantization.held_out import Amount, HeldOut, held_out, windows
-from reference_impl.quantization.passes import hidden_states
-from reference_impl.quantization.table import RECIPES, label, measure, pairs_as_predicted, predicted_order
-from reference_impl.quantization.tasks import tasks
-from reference_impl.tokenizer import Tokenizer
+from reference_impl.quantization.forward import hidden_states
 from reference_impl.training.bpe import train_bpe
 from reference_impl.training.text import Document
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from reference_impl import kernels
-from reference_impl.model import Linear, after_norm
+from reference_impl.model.llama import Linear, after_norm
 from reference_impl.quantization.linear import QuantizedLinear
 from reference_impl.quantization.rounding import quantize
 from reference_impl.quantization.weight import QuantizedWeight

@@ -13,18 +13,18 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from reference_impl import weights
 from reference_impl.__main__ import main
-from reference_impl.config import ModelConfig
-from reference_impl.engine import Engine
-from reference_impl.engine_config import EngineConfig
-from reference_impl.errors import WeightsError
-from reference_impl.model import Llama, Recompute
-from reference_impl.quantization import checkpoint
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.checkpoints import quantized as checkpoint
+from reference_impl.checkpoints import weights
+from reference_impl.common.errors import WeightsError
+from reference_impl.engine.config import EngineConfig
+from reference_impl.engine.engine import Engine
+from reference_impl.engine.request import Request
+from reference_impl.model.llama import Llama, Recompute
 from reference_impl.quantization.calibrate import Recipe
 from reference_impl.quantization.linear import QuantizedLinear
-from reference_impl.quantization.whole import bytes_read_per_step, parts, quantize_model
-from reference_impl.request import Request
+from reference_impl.quantization.model import bytes_read_per_step, parts, quantize_model
 from reference_impl.speculative.ngram import NgramDraft
 from reference_impl.speculative.speculator import Speculator
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from reference_impl.cache import ContiguousCache
-from reference_impl.config import ModelConfig
-from reference_impl.engine import Engine
-from reference_impl.engine_config import EngineConfig
-from reference_impl.model import Llama, Recompute
-from reference_impl.paged import PagedCache
-from reference_impl.recorded import MOST_KEPT, MOST_TOKENS, RecordedPasses
-from reference_impl.request import Request
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.cache.contiguous import ContiguousCache
+from reference_impl.cache.paged import PagedCache
+from reference_impl.engine.config import EngineConfig
+from reference_impl.engine.engine import Engine
+from reference_impl.engine.request import Request
+from reference_impl.model.llama import Llama, Recompute
+from reference_impl.model.recorded import MOST_KEPT, MOST_TOKENS, RecordedPasses
 
 pytest.importorskip("numba", reason="the CPU kernels need numba")
 SHAPE = ModelConfig("tiny", 2, 32, 4, 2, 8, 48, 60, max_context=512)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_impl.request import FinishReason, Request, RequestState
-from reference_impl.sampling import SamplingParams
-from reference_impl.stopping import StopFinder
+from reference_impl.decoding.sampling import SamplingParams
+from reference_impl.engine.request import FinishReason, Request, RequestState
+from reference_impl.engine.stopping import StopFinder
 
 
 class Letters:

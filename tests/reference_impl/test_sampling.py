@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from reference_impl.sampling import SamplingParams, next_token, processed_probs, sample
+from reference_impl.decoding.sampling import SamplingParams, next_token, processed_probs, sample
 
 
 def logits_of(*probs: float) -> Tensor:

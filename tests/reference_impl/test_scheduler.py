@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from serving_oracle import NextToken, blocks_in_use, one_thread  # noqa: F401  (a fixture that is used by being here)
 
-from reference_impl.batching import continuous_batching, slot_utilization, static_batching
-from reference_impl.config import ModelConfig
-from reference_impl.engine import Engine, StepError
-from reference_impl.engine_config import EngineConfig
-from reference_impl.offload import Offloader
-from reference_impl.paged import PagedCache
-from reference_impl.request import Output, Request
-from reference_impl.scheduler import Step
+from reference_impl.bounds.batching import continuous_batching, slot_utilization, static_batching
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.cache.offload import Offloader
+from reference_impl.cache.paged import PagedCache
+from reference_impl.engine.config import EngineConfig
+from reference_impl.engine.engine import Engine, StepError
+from reference_impl.engine.request import Output, Request
+from reference_impl.engine.scheduler import Step
 
 SMALL = ModelConfig(
     "small", n_layers=1, d_model=2, n_heads=1, n_kv_heads=1, head_dim=2, d_ff=2, vocab_size=19, max_context=200

@@ -16,10 +16,10 @@ from openai import OpenAI
 from prometheus_client.parser import text_string_to_metric_families
 from serving_http import CAPACITY, HTTP, PATIENCE, Alphabet, alphabet_service, metrics, running, serving, until
 
-from reference_impl import server as server_module
 from reference_impl.__main__ import main
-from reference_impl.drained import leftovers
-from reference_impl.server import Service, build_app
+from reference_impl.loadtest.idle import leftovers
+from reference_impl.server import app as server_module
+from reference_impl.server.app import Service, build_app
 
 
 @pytest.fixture(scope="module")
@@ -565,7 +565,7 @@ def test_a_model_that_cannot_answer_ends_the_server_before_it_says_that_it_is_th
     def broken(*_: object) -> None:
         raise RuntimeError("no kernel for this card")
 
-    monkeypatch.setattr("reference_impl.model.Llama.forward", broken)
+    monkeypatch.setattr("reference_impl.model.llama.Llama.forward", broken)
     status, out, err = run(capsys, "--port", "0")
     assert (status, out) == (2, "")
     assert "serve: this model cannot answer here: the step over" in err.splitlines()[-1]

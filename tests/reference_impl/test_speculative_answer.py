@@ -11,16 +11,16 @@ import torch
 from model_files import TINY, random_model
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from reference_impl import weights
 from reference_impl.__main__ import main
-from reference_impl.generate import generate
-from reference_impl.sampling import SamplingParams
+from reference_impl.checkpoints import weights
+from reference_impl.checkpoints.tokenizer import Tokenizer
+from reference_impl.decoding.sampling import SamplingParams
+from reference_impl.engine.generate import generate
 from reference_impl.speculative.answer import generate_with_drafts, summary
 from reference_impl.speculative.draft_model import ModelDraft
 from reference_impl.speculative.drafts import DraftSource
 from reference_impl.speculative.ngram import NgramDraft
 from reference_impl.speculative.speculator import DraftLength, SpeculationStats, Speculator
-from reference_impl.tokenizer import Tokenizer
 
 PROMPT = [3, 1, 4, 1, 5]
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX"
@@ -123,9 +123,9 @@ def test_bad_drafts_are_one_line_and_status_2(
 
 
 def test_a_server_with_drafts_answers_the_same_and_counts_them(folder: Path) -> None:
-    from reference_impl import serve
-    from reference_impl.request import Request
-    from reference_impl.serving_loop import Snapshot
+    from reference_impl.commands import serve
+    from reference_impl.engine.request import Request
+    from reference_impl.server.serving_loop import Snapshot
 
     options = ["--model", str(folder), "--kv-blocks", "16", "--token-budget", "64", "--device", "cpu"]
     plain, _, _ = serve._engine(serve._parser().parse_args(options))

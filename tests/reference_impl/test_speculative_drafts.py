@@ -10,10 +10,10 @@ import pytest
 import torch
 from serving_oracle import TINY, one_thread, tiny_model  # noqa: F401  (a fixture that is used by being here)
 
-from reference_impl.cache import ContiguousCache
-from reference_impl.model import Recompute
-from reference_impl.paged import PagedCache
-from reference_impl.sampling import SamplingParams, processed_probs, sample
+from reference_impl.cache.contiguous import ContiguousCache
+from reference_impl.cache.paged import PagedCache
+from reference_impl.decoding.sampling import SamplingParams, processed_probs, sample
+from reference_impl.model.llama import Recompute
 from reference_impl.speculative.draft_model import ModelDraft
 from reference_impl.speculative.drafts import Draft, DraftSource, Wanted
 from reference_impl.speculative.ngram import NgramDraft

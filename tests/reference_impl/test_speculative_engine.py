@@ -25,13 +25,13 @@ from serving_oracle import (
 )
 from speculative_cases import MostlyRight, Script, other_model, source, speculating
 
-from reference_impl.engine import Engine, StepError
-from reference_impl.engine_config import EngineConfig
-from reference_impl.model import Llama
-from reference_impl.paged import PagedCache
-from reference_impl.quantization.whole import quantize_model
-from reference_impl.request import Completion, FinishReason, Output, Request
-from reference_impl.sampling import SamplingParams
+from reference_impl.cache.paged import PagedCache
+from reference_impl.decoding.sampling import SamplingParams
+from reference_impl.engine.config import EngineConfig
+from reference_impl.engine.engine import Engine, StepError
+from reference_impl.engine.request import Completion, FinishReason, Output, Request
+from reference_impl.model.llama import Llama
+from reference_impl.quantization.model import quantize_model
 from reference_impl.speculative.draft_model import ModelDraft
 from reference_impl.speculative.drafts import DraftSource
 from reference_impl.speculative.speculator import DraftLength, Speculator
@@ -354,7 +354,7 @@ def test_greedy_answers_of_a_quantized_target_stay_what_they_are_without_drafts(
 @pytest.mark.model
 @pytest.mark.slow
 def test_smollm2_with_look_up_writes_what_it_writes_without() -> None:
-    from reference_impl import weights
+    from reference_impl.checkpoints import weights
     from reference_impl.speculative.ngram import NgramDraft
 
     model, tokenizer = weights.load(dtype=torch.float64)
@@ -373,7 +373,7 @@ def test_smollm2_with_look_up_writes_what_it_writes_without() -> None:
 @pytest.mark.slow
 def test_smollm2_in_int8_with_look_up_writes_what_it_writes_without() -> None:
     """With the CPU's own kernel, float32 activations: each row is computed alike, alone or among others."""
-    from reference_impl import weights
+    from reference_impl.checkpoints import weights
     from reference_impl.speculative.ngram import NgramDraft
 
     model, tokenizer = weights.load()

@@ -17,14 +17,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from reference_impl.sampling import SamplingParams, processed_probs
-from reference_impl.speculative.exact import (
+from reference_impl.decoding.rejection import (
     accept_or_resample,
     acceptance,
     residual,
     speculative_generate,
     speculative_round,
 )
+from reference_impl.decoding.sampling import SamplingParams, processed_probs
 
 EDGE = 1e-13
 

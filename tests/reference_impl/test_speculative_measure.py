@@ -12,17 +12,24 @@ from serving_oracle import (
 )
 from speculative_cases import other_model
 
-from reference_impl.benchmarks.speculation_notes import break_even, notes
-from reference_impl.engine import Engine
-from reference_impl.engine_config import EngineConfig
-from reference_impl.model import Llama, Recompute
-from reference_impl.request import Request
-from reference_impl.sampling import SamplingParams
-from reference_impl.speculative.costs import Costs, Known, Timed, compare, decode, measure_costs
+from reference_impl.benchmarks.speculation.costs import Costs, Known, Timed, compare, decode, measure_costs
+from reference_impl.benchmarks.speculation.measure import (
+    Acceptance,
+    Answer,
+    draft_source,
+    overlaps,
+    replay,
+    write_answers,
+)
+from reference_impl.benchmarks.speculation.notes import break_even, notes
+from reference_impl.benchmarks.speculation.prompts import KINDS, prompts
+from reference_impl.decoding.sampling import SamplingParams
+from reference_impl.engine.config import EngineConfig
+from reference_impl.engine.engine import Engine
+from reference_impl.engine.request import Request
+from reference_impl.model.llama import Llama, Recompute
 from reference_impl.speculative.drafts import Wanted
-from reference_impl.speculative.measure import Acceptance, Answer, draft_source, overlaps, replay, write_answers
 from reference_impl.speculative.ngram import NgramDraft
-from reference_impl.speculative.prompts import KINDS, prompts
 from reference_impl.speculative.speculator import DraftLength, Speculator
 
 PROMPTS = [[3, 1, 4, 1, 5], [9, 2, 6], [5, 3, 5, 8, 9, 7, 9], [2, 2, 2]]

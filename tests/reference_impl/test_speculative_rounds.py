@@ -12,14 +12,14 @@ from serving_oracle import NextToken, one_thread  # noqa: F401  (a fixture that 
 from speculative_cases import Script
 from torch import Tensor
 
-from reference_impl.config import ModelConfig
-from reference_impl.engine import Engine
-from reference_impl.engine_config import EngineConfig
-from reference_impl.request import Request, RequestState
-from reference_impl.sampling import SamplingParams
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.decoding.rejection import Round
+from reference_impl.decoding.sampling import SamplingParams
+from reference_impl.engine.config import EngineConfig
+from reference_impl.engine.engine import Engine
+from reference_impl.engine.request import Request, RequestState
 from reference_impl.speculative.draft_model import ModelDraft
 from reference_impl.speculative.drafts import Drafting, DraftSource
-from reference_impl.speculative.exact import Round
 from reference_impl.speculative.speculator import DraftLength, SpeculationStats, Speculator
 
 SMALL = ModelConfig(

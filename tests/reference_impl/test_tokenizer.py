@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from reference_impl import weights
-from reference_impl.errors import WeightsError
-from reference_impl.fetch import default_gguf_path
-from reference_impl.gguf_reader import GgufFile, GgufTokenizer
-from reference_impl.tokenizer import Tokenizer
+from reference_impl.checkpoints import weights
+from reference_impl.checkpoints.fetch import default_gguf_path
+from reference_impl.checkpoints.gguf import GgufFile, GgufTokenizer
+from reference_impl.checkpoints.tokenizer import Tokenizer
+from reference_impl.common.errors import WeightsError
 
 TRICKY = [
     "",

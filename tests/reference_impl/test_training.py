@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import torch
 
-from reference_impl import weights
 from reference_impl.__main__ import main
-from reference_impl.errors import WeightsError
-from reference_impl.model import Llama, Recompute
+from reference_impl.checkpoints import weights
+from reference_impl.common.errors import WeightsError
+from reference_impl.model.llama import Llama, Recompute
 from reference_impl.training import pair as pair_module
 from reference_impl.training.bpe import END, train_bpe
 from reference_impl.training.corpus import Stream, encode

@@ -1,4 +1,4 @@
-// Block tables with sharing and copy on write: reference_impl/blocks.py without a prefix index, the same free list.
+// Block tables with sharing and copy on write: reference_impl/cache/blocks.py without a prefix index, the same free list.
 
 export class Blocks {
   constructor(n, size) {

@@ -1,4 +1,4 @@
-// The bounds of reference_impl/arithmetic.py and deployment.py, the same formulas: a test compares them over a grid.
+// The bounds of reference_impl/bounds/arithmetic.py and deployment.py, the same formulas: a test compares them over a grid.
 // Seconds, bytes, FLOPs. `gpu` {peak, bandwidth, memory}, `model` {params, layers, heads, kvHeads, headDim}.
 
 export const ridge = (gpu) => gpu.peak / gpu.bandwidth;

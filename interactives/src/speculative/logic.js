@@ -1,5 +1,5 @@
 // One speculative round: what a draft drew from q is accepted or replaced so that the token is distributed as p
-// (reference_impl/speculative/exact.py and greedy.py). Random numbers are arguments.
+// (reference_impl/decoding/rejection.py and greedy.py). Random numbers are arguments.
 
 /** Repeatable numbers in [0, 1): mulberry32. */
 export function numbers(seed) {

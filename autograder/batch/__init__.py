@@ -1,0 +1,1 @@
+"""A whole class: many submissions in parallel, resumed after a stop, exported."""

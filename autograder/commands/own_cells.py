@@ -1,0 +1,51 @@
+"""A notebook of a problem set as the learner's own check reads it: its code cells and what they are worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.batch.scores import notebook_problem
+from autograder.course.course import CourseError
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A code cell. `ours`: locked code of the problem set, a test or not."""
+
+    name: str
+    source: str
+    is_test: bool
+    ours: bool
+    points: float
+
+
+def read_cells(path: Path) -> tuple[list[Cell], float]:
+    """The notebook's code cells that hold anything, and the points that are given by hand."""
+    import nbformat
+
+    if path.is_dir():
+        inside = ", ".join(sorted(file.name for file in path.glob("*.ipynb"))) or "none"
+        raise CourseError(f"{path} is a folder; name a notebook (in this folder: {inside})")
+    if not path.is_file():
+        raise CourseError(f"{path} is missing")
+    if problem := notebook_problem(path):
+        raise CourseError(problem)
+    try:
+        notebook = nbformat.read(path, as_version=4)
+    except Exception as error:
+        raise CourseError(f"{path} is not a valid notebook: {str(error).splitlines()[0]}") from error
+    cells, by_hand = [], 0.0
+    for number, cell in enumerate(notebook.cells, start=1):
+        about = cell.metadata.get("nbgrader", {})
+        if about.get("grade") and about.get("solution"):
+            by_hand += float(about.get("points", 0))
+        if cell.cell_type == "code" and cell.source.strip():
+            solution = bool(about.get("solution"))
+            is_test = bool(about.get("grade")) and not solution
+            ours = is_test or (bool(about.get("locked")) and not solution)
+            name = about.get("grade_id") or f"number {number}"
+            cells.append(Cell(name, cell.source, is_test, ours, float(about.get("points", 0))))
+    if not any(cell.is_test for cell in cells):
+        raise CourseError(f"there is no test in {path}: it is not the notebook of a problem set")
+    return cells, by_hand

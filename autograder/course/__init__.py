@@ -1,0 +1,1 @@
+"""What an assignment is: source notebook, tests, points, seeds, the gradebook."""

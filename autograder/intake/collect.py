@@ -1,0 +1,317 @@
+"""Takes in what learners hand in: only plain files of a bounded size, and notebooks rebuilt on the released ones.
+
+The one idea: a submission is never used where it lies. Its plain files are read once, without following a link, into a
+fresh folder; each notebook is rebuilt (canonical.py); the result takes the submission's place and the original is kept
+beside the course with a list of hashes. A notebook that cannot be used is replaced by one without answers that says
+why, so each submission ends with a score, and nobody is skipped in silence. nbgrader's `collect`, `zip_collect` and
+`autograde` all pass through here once the course's `nbgrader_config.py` says
+
+    from autograder import collect
+    collect.use(c, root)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autograder.intake import arrival
+from autograder.intake.canonical import RefusedError, canonical, parse, quoted, stub, with_note
+
+RECEIVED = ".received"  # in the course's folder: what came in, as it came, and the hashes
+_NOTE = "What was put right when this notebook was collected"
+_PREPARED: set[tuple[str, str]] = set()  # in this process
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_PREPARED.clear)
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How much one submission may hold. Bytes and counts."""
+
+    file: int = 50 * 10**6
+    total: int = 100 * 10**6
+    files: int = 500
+    depth: int = 8
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of a submission: one sentence for each repair, and for each file that was refused.
+
+    `problems` says for a notebook why it counts as not answered; empty if every notebook is graded.
+    """
+
+    refused: list[str] = field(default_factory=list)
+    repairs: list[str] = field(default_factory=list)
+    problems: dict[str, str] = field(default_factory=dict)
+    received: dict[str, str] = field(default_factory=dict)  # file -> SHA-256, as handed in
+    canonical: dict[str, str] = field(default_factory=dict)  # file -> SHA-256, as graded
+    arrived: float | None = None  # seconds since 1970; None if it did not come through the exchange
+
+    @property
+    def problem(self) -> str:
+        return "; ".join(f"{name}: {why}" for name, why in self.problems.items())
+
+
+class CollectError(Exception):
+    """The course is not ready to take submissions in; the message says what is missing."""
+
+
+def prepare(
+    root: Path, assignment: str, student: str, source: Path | None = None, arrived: float | None = None
+) -> Report:
+    """Make `submitted/STUDENT/ASSIGNMENT` of the course in `root` canonical, from `source` or from what lies there.
+
+    `arrived` is when it came in, in seconds since 1970, if that was seen. Done once: a submission that is as this
+    function left it is only looked at, unless the release has changed. Raises CollectError if the assignment was not
+    released; never because of what a submission holds.
+    """
+    released = _releases(root, assignment)
+    target = root / "submitted" / student / assignment
+    record = root / RECEIVED / assignment / student
+    manifest = record / "manifest.json"
+    version = hashlib.sha256(json.dumps(released, sort_keys=True).encode()).hexdigest()
+    before = _load(manifest)
+    if source is None and before and _hashes(target) == before[0].canonical:
+        if before[1] == version:
+            return before[0]
+        source = record / "original"
+
+    fresh = record / "fresh"
+    shutil.rmtree(fresh, ignore_errors=True)
+    received, refused = receive(source or target, fresh)
+    original = record / "original"
+    if source == original and before:
+        refused, arrived = before[0].refused, before[0].arrived
+    else:
+        shutil.rmtree(original, ignore_errors=True)
+        shutil.copytree(fresh, original)
+    late = arrival.settle(fresh, arrived)
+    repairs, problems = _rebuild(fresh, released, [*refused, *late])
+    report = Report(refused, [*late, *repairs], problems, received, _hashes(fresh), arrived)
+
+    _clear(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(fresh, target)
+    manifest.write_text(json.dumps({**asdict(report), "release": version}, indent=1), encoding="utf-8")
+    return report
+
+
+def receive(source: Path, target: Path, allowance: Allowance | None = None) -> tuple[dict[str, str], list[str]]:
+    """Copy a submission's plain files to the new folder `target`: hashes of what was copied, and what was refused.
+
+    No link is followed, also not one that appears while this runs: each file is judged after it was opened. Refused,
+    each with a sentence: symbolic and hard links, devices, pipes, strange names, what is too deep, large or many.
+    """
+    hashes: dict[str, str] = {}
+    refused: list[str] = []
+    target.mkdir(parents=True)
+    try:
+        handle = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return hashes, refused
+    except OSError as error:
+        why = "it is a link" if source.is_symlink() else str(error.strerror)
+        refused.append(f"The submission's folder was refused: {why}.")
+        return hashes, refused
+    try:
+        _Receiver(target, allowance or Allowance(), hashes, refused).folder(handle, "", 0)
+    finally:
+        os.close(handle)
+    return hashes, refused
+
+
+@dataclass
+class _Receiver:
+    target: Path
+    allowance: Allowance
+    hashes: dict[str, str]
+    refused: list[str]
+    total: int = 0
+
+    def folder(self, handle: int, inside: str, depth: int) -> None:
+        for name in sorted(os.listdir(handle)):
+            path = f"{inside}{name}"
+            if name == ".ipynb_checkpoints" or len(self.refused) > 50:
+                continue
+            try:
+                why = self.entry(handle, name, path, depth)
+            except OSError as error:
+                why = f"it cannot be read ({error.strerror})"
+            if why:
+                self.refused.append(f"The file {quoted(path)} was refused: {why}.")
+
+    def entry(self, handle: int, name: str, path: str, depth: int) -> str:
+        """Take one entry in; returns why not, or nothing."""
+        if not name.isprintable() or "\\" in name or len(name.encode(errors="replace")) > 200:
+            return "its name holds characters that names of files should not hold, or is too long"
+        kind = os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode
+        if stat.S_ISLNK(kind):
+            return "it is a symbolic link, not a file"
+        if stat.S_ISDIR(kind):
+            if depth >= self.allowance.depth:
+                return f"folders lie more than {self.allowance.depth} deep"
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
+            try:
+                (self.target / path).mkdir()
+                self.folder(inner, f"{path}/", depth + 1)
+            finally:
+                os.close(inner)
+            return ""
+        if not stat.S_ISREG(kind):
+            return "it is a device, a pipe or a socket, not a file"
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle)
+        with os.fdopen(file, "rb") as reader:
+            return self.file(reader, path)
+
+    def file(self, reader: Any, path: str) -> str:
+        """Copy an open file; the limits are kept by what was read, not by what the file says of itself."""
+        about = os.fstat(reader.fileno())
+        if not stat.S_ISREG(about.st_mode):
+            return "it is not a plain file"
+        if about.st_nlink > 1:
+            return "it is a hard link: the same file stands under another name too"
+        if len(self.hashes) >= self.allowance.files:
+            return f"there are more than {self.allowance.files} files"
+        most = min(self.allowance.file, self.allowance.total - self.total)
+        data = reader.read(most + 1) if about.st_size <= most else None
+        if data is None or len(data) > most:
+            return f"it is too large: {most / 1e6:.0f} MB are left of what a submission may hold"
+        self.total += len(data)
+        (self.target / path).write_bytes(data)
+        self.hashes[path] = hashlib.sha256(data).hexdigest()
+        return ""
+
+
+def _rebuild(folder: Path, released: dict[str, dict[str, Any]], notes: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Put a canonical notebook in the place of each expected one; returns the repairs and the problems."""
+    repairs: list[str] = []
+    problems: dict[str, str] = {}
+    renamed = _rename(folder, released)
+    for name, release in released.items():
+        path = folder / f"{name}.ipynb"
+        mine = [renamed[name]] if name in renamed else []
+        try:
+            if not path.is_file():
+                refused = next((note for note in notes if quoted(path.name) in note), "")
+                others = ", ".join(sorted(quoted(other.name) for other in folder.glob("*.ipynb")))
+                raise RefusedError(refused or "it is missing" + (f"; there is {others}" if others else ""))
+            result = canonical(parse(path.read_bytes()), release)
+            notebook = result.notebook
+            mine += result.repairs
+        except RefusedError as error:
+            notebook = stub(release)
+            problems[path.name] = str(error).rstrip(".")
+            why = str(error).rstrip(".")
+            mine = [f"{path.name} could not be graded: {why}. It counts as not answered; please hand it in again."]
+        repairs += mine
+        everything = [_plain(line) for line in [*notes, *mine]]
+        _clear(path)
+        path.write_text(json.dumps(with_note(notebook, _NOTE, everything), indent=1), encoding="utf-8")
+    return repairs, problems
+
+
+def _rename(folder: Path, released: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """Where one notebook is missing and another file clearly is it, give that file the right name; a sentence each."""
+    said = {}
+    spare = {path for path in folder.glob("*.ipynb") if path.stem not in released and path.is_file()}
+    for name, release in released.items():
+        if (folder / f"{name}.ipynb").exists():
+            continue
+        fitting = []
+        for path in sorted(spare):
+            try:
+                canonical(parse(path.read_bytes()), release)
+            except RefusedError:
+                continue
+            fitting.append(path)
+        if len(fitting) == 1:
+            spare.remove(fitting[0])
+            was = quoted(fitting[0].name)
+            said[name] = f"The notebook was called {was}; it was given its name {name}.ipynb back."
+            fitting[0].rename(folder / f"{name}.ipynb")
+    return said
+
+
+def _releases(root: Path, assignment: str) -> dict[str, dict[str, Any]]:
+    folder = root / "release" / assignment
+    found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.ipynb"))}
+    if not found:
+        raise CollectError(f"{folder} holds no notebook: run `nbgrader generate_assignment {assignment}` first")
+    return found
+
+
+def _load(manifest: Path) -> tuple[Report, str] | None:
+    try:
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+        version = content.pop("release")
+        return Report(**content), version
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """Hashes of a folder's files; a link or anything odd makes it differ from every canonical folder."""
+    found = {}
+    for here, folders, names in os.walk(folder):
+        for name in [*folders, *names]:
+            path = Path(here) / name
+            if path.is_symlink() or (name in names and not path.is_file()):
+                return {"": "not canonical"}
+        for name in names:
+            path = Path(here) / name
+            found[path.relative_to(folder).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return dict(sorted(found.items()))
+
+
+def _clear(target: Path) -> None:
+    if target.is_symlink() or target.is_file():
+        target.unlink()
+    else:
+        shutil.rmtree(target, ignore_errors=True)
+
+
+def _plain(line: str) -> str:
+    """Safe inside Markdown: names are already reduced to plain characters."""
+    return line.replace("_", "\\_").replace("*", "\\*")
+
+
+def use(config: Any, root: Path) -> None:
+    """Make nbgrader's commands pass through here, in `nbgrader_config.py`."""
+    config.Autograde.pre_convert_hook = hook(root)
+    config.Autograde.sanitize_preprocessors = [
+        "autograder.intake.handin.OnlyCanonical",
+        "nbgrader.preprocessors.ClearOutput",
+        "nbgrader.preprocessors.DeduplicateIds",
+        "nbgrader.preprocessors.OverwriteKernelspec",
+        "nbgrader.preprocessors.OverwriteCells",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    config.ExchangeFactory.collect = "autograder.intake.handin.SafeCollect"
+    config.ZipCollectApp.extractor_plugin = "autograder.intake.handin.SafeExtractor"
+
+
+def hook(root: Path) -> Callable[..., None]:
+    """For nbgrader's `Autograde.pre_convert_hook`: makes each submission canonical before it is touched."""
+
+    def before(assignment: str, student: str, notebooks: list[str]) -> None:
+        del assignment, student  # nbgrader passes patterns here
+        folder = Path(notebooks[0]).parent
+        prepare(root, folder.name, folder.parent.name)
+        _PREPARED.add((folder.name, folder.parent.name))
+        notebooks[:] = sorted(str(path) for path in folder.glob("*.ipynb"))
+
+    return before
+
+
+def is_prepared(assignment: str, student: str) -> bool:
+    """Whether the hook made this submission canonical in this process; nbgrader only logs a hook that failed."""
+    return (assignment, student) in _PREPARED

@@ -1,0 +1,57 @@
+"""What nbgrader loads by name to take submissions in safely (switched on by `collect.use`)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from nbformat.notebooknode import NotebookNode
+from nbgrader.exchange.default import ExchangeCollect
+from nbgrader.plugins.zipcollect import ExtractorPlugin
+from nbgrader.preprocessors import NbGraderPreprocessor
+
+from autograder.intake import archive, arrival, collect
+
+
+class OnlyCanonical(NbGraderPreprocessor):
+    """Let no notebook through that was not made canonical, for nbgrader only logs a hook that failed."""
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        about = resources["nbgrader"]
+        if not collect.is_prepared(about["assignment"], about["student"]):
+            raise collect.CollectError(
+                f"the submission of {about['student']} was not made canonical, so it is not run; the log says why"
+            )
+        return nb, resources
+
+
+class SafeCollect(ExchangeCollect):
+    """`nbgrader collect` that takes in plain files only and rebuilds the notebooks."""
+
+    def do_copy(self, src: str, dest: str, log: Any = None) -> None:
+        target = Path(dest)
+        root, seen = Path(self.coursedir.root), arrival.arrival(Path(src))
+        report = collect.prepare(root, target.name, target.parent.name, Path(src), seen)
+        for line in [*report.refused, *report.repairs]:
+            self.log.warning("%s: %s", target.parent.name, line)
+
+
+class SafeExtractor(ExtractorPlugin):
+    """`nbgrader zip_collect` that unpacks plain files only, inside their folder, up to a size."""
+
+    def extract(self, archive_path: str, extracted_path: str) -> None:
+        for here, _, names in os.walk(archive_path):
+            target = Path(extracted_path) / os.path.relpath(here, archive_path)
+            target.mkdir(parents=True, exist_ok=True)
+            for name in names:
+                file = Path(here) / name
+                if file.is_symlink() or not file.is_file():
+                    self.log.warning("%s was refused: it is a link or no file", file)
+                elif file.suffix in self.zip_ext:
+                    folder = target / file.stem.removesuffix(".tar")
+                    for line in archive.unpack(file, folder):
+                        self.log.warning("%s: %s", name, line)
+                else:
+                    shutil.copyfile(file, target / name)

@@ -1,0 +1,1 @@
+"""Is the grader right? Releases are checked, and known wrong and right solutions graded."""

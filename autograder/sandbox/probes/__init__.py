@@ -1,0 +1,1 @@
+"""Attempts to break out of the sandbox, which `doctor` runs on this machine."""

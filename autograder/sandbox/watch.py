@@ -1,0 +1,121 @@
+"""Watches a sandbox from outside and ends it when it has used its time or, without a control group, its memory.
+
+The one idea: the kernel holds each process to its limits, but only someone outside sees the sum over processes and the
+clock on the wall. The watch looks a few times a second; what it finds out is also the telemetry.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from autograder.sandbox.limits import Group, Limits, Usage
+
+_PAUSE = 0.2  # seconds between two looks
+_SOCKETS = 2**20  # bytes; a folder for sockets has no use for more
+_TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+class Watch(threading.Thread):
+    """A thread that calls `kill` and leaves its reason in `reason` when a limit is passed."""
+
+    def __init__(
+        self, pid: int, group: Group | None, limits: Limits, kill: Callable[[], None], shared: Path | None = None
+    ) -> None:
+        super().__init__(daemon=True, name="sandbox-watch")
+        self.pid, self.group, self.limits, self.shared = pid, group, limits, shared
+        self.reason = ""
+        self._kill, self._end = kill, threading.Event()
+        self._lock = threading.Lock()
+        self._last, self._begin = Usage(), time.monotonic()
+
+    def run(self) -> None:
+        while not self._end.wait(_PAUSE):
+            if reason := self._passed():
+                self.reason = reason
+                self._kill()
+                return
+
+    def stop(self) -> Usage:
+        """Stop watching; returns the last usage seen."""
+        self._end.set()
+        usage = self.usage()
+        if self.is_alive() and threading.current_thread() is not self:
+            self.join(timeout=2)
+        return usage
+
+    def usage(self) -> Usage:
+        """What the sandbox used; numbers never fall, also after its processes have gone."""
+        with self._lock:
+            now = _with_processes(self.pid, self.group.usage() if self.group else Usage(), self.group)
+            self._last = Usage(
+                max(now.cpu_seconds, self._last.cpu_seconds),
+                now.memory,
+                max(now.memory, now.memory_peak, self._last.memory_peak),
+                max(now.memory_kills, self._last.memory_kills),
+                max(now.refused_processes, self._last.refused_processes),
+            )
+            return self._last
+
+    def _passed(self) -> str:
+        if time.monotonic() - self._begin > self.limits.wall_seconds:
+            return f"it was stopped because it ran for more than {self.limits.wall_seconds} seconds"
+        usage = self.usage()
+        if usage.cpu_seconds > self.limits.cpu_seconds:
+            return f"it was stopped because it used more than {self.limits.cpu_seconds} seconds of processor time"
+        if usage.memory > self.limits.memory and not (self.group and self.group.limits_memory()):
+            return f"it was stopped because it used more than {self.limits.memory / 2**30:.1f} GiB of memory"
+        if self.shared is not None and _bytes_in(self.shared) > _SOCKETS:
+            return "it was stopped because it wrote files among its sockets"
+        return ""
+
+
+def _with_processes(pid: int, usage: Usage, group: Group | None) -> Usage:
+    """Fill in from /proc what the control group, or its absence, leaves open."""
+    has_cpu = group is not None and ("v2" in group.folders or "cpuacct" in group.folders)
+    has_memory = group is not None and group.limits_memory()
+    if has_cpu and has_memory:
+        return usage
+    cpu, memory = _tree(pid)
+    return Usage(
+        usage.cpu_seconds if has_cpu else cpu,
+        usage.memory if has_memory else memory,
+        usage.memory_peak,
+        usage.memory_kills,
+        usage.refused_processes,
+    )
+
+
+def _tree(root: int) -> tuple[float, int]:
+    """Processor seconds (waited-for children included) and resident bytes of a process and all below it."""
+    seen: dict[int, tuple[int, float, int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
+                cpu = sum(int(number) for number in fields[11:15]) / _TICK
+                seen[int(entry)] = (int(fields[1]), cpu, int(fields[21]) * _PAGE)
+    below, cpu_total, memory_total = {root}, 0.0, 0
+    while True:
+        more = {pid for pid, (parent, _, _) in seen.items() if parent in below} - below
+        if not more:
+            break
+        below |= more
+    for pid in below & seen.keys():
+        cpu_total += seen[pid][1]
+        memory_total += seen[pid][2]
+    return cpu_total, memory_total
+
+
+def _bytes_in(folder: Path) -> int:
+    """Bytes of the files in a folder, and something for each name, links not followed."""
+    total = 0
+    with contextlib.suppress(OSError):
+        for here, _, names in os.walk(folder):
+            total += sum(os.lstat(os.path.join(here, name)).st_size + 256 for name in names)
+    return total

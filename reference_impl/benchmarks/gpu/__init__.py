@@ -1,0 +1,1 @@
+"""The engine on a CUDA GPU: is it right, and how near to the bounds?"""

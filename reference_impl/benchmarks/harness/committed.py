@@ -1,0 +1,37 @@
+"""Results that lie in the repository, for whoever has no such machine: lessons show a GPU's beside the learner's own.
+
+Nothing is made up where nothing was measured: then the answer is None, and the lesson says so.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reference_impl.benchmarks.harness import report
+from reference_impl.benchmarks.harness.result import Result
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+def newest(section: str, folder: Path = RESULTS) -> Result | None:
+    """The newest result that has this section, whatever it was measured on, or None."""
+    return max(_with(section, folder), key=lambda result: result.date, default=None)
+
+
+def gpu_result(section: str, folder: Path = RESULTS) -> Result | None:
+    """The newest result of a GPU that has this section, or None."""
+    of_a_gpu = [result for result in _with(section, folder) if "multiprocessors" in result.hardware]
+    return max(of_a_gpu, key=lambda result: result.date, default=None)
+
+
+def gpu_table(section: str, folder: Path = RESULTS) -> str:
+    """That section as a table with the name of the GPU and the date, or a sentence that there is none yet."""
+    result = gpu_result(section, folder)
+    if result is None:
+        return "No GPU's measurement lies in this repository yet: `make gpu-check` makes one on a machine with a GPU."
+    return f"{result.hardware['name']}, {result.date}\n\n{report.section_text(result.section(section))}"
+
+
+def _with(section: str, folder: Path) -> list[Result]:
+    found = [Result.from_json(file.read_text(), str(file)) for file in sorted(folder.glob("*.json"))]
+    return [result for result in found if section in {s.name for s in result.sections}]

@@ -1,0 +1,1 @@
+"""What do fewer bits cost? Formats and methods under one evaluation."""

@@ -1,0 +1,1 @@
+"""What do drafts bring, and for which kind of text?"""

@@ -1,0 +1,317 @@
+"""`python -m reference_impl speculation-table`: what drafts bring, by kind of text, on paper and by the clock.
+
+Acceptance and tokens a pass are counted on the target's own greedy answers (`speculative.measure`); times are measured
+on this machine (`speculative.costs`). Four tables: acceptance and the formula's assumption; the speed-up predicted and
+measured; the best draft length; and what is left of the gain as the batch grows.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reference_impl.benchmarks.harness import report
+from reference_impl.benchmarks.harness.result import Section
+from reference_impl.benchmarks.harness.session import new_result
+from reference_impl.benchmarks.harness.timing import Clock
+from reference_impl.benchmarks.speculation import costs, measure
+from reference_impl.benchmarks.speculation.measure import Acceptance, Answer
+from reference_impl.benchmarks.speculation.notes import notes, trained_draft
+from reference_impl.benchmarks.speculation.prompts import KINDS, prompt_ids
+from reference_impl.checkpoints.weights import DEFAULT_MODEL, Loaded, load
+from reference_impl.common import cli
+from reference_impl.decoding.sampling import SamplingParams
+from reference_impl.model.llama import Llama
+
+K = 4
+LENGTHS = (1, 2, 3, 4, 6, 8)  # tokens drafted a round
+TIMED_LENGTHS = (1, 4, 8)  # the others lie between
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is done."""
+
+    n_tokens: int  # of an answer
+    n_prompt: int  # tokens of a prompt
+    n_prompts: int  # a kind
+    n_timed: int  # of them
+    rounds: int  # of timing
+    batches: tuple[int, ...]
+
+
+EFFORT = {  # by size of the target; (whole, quick)
+    "small": (Effort(96, 256, 6, 2, 3, (1, 2, 4, 8, 16)), Effort(48, 128, 2, 1, 1, (1, 4))),
+    "large": (Effort(64, 128, 4, 1, 2, (1, 4, 8)), Effort(24, 64, 1, 1, 1, (1,))),
+}
+
+
+@dataclass
+class Subject:
+    """One target with one draft, and its greedy answers by kind of text."""
+
+    target: Loaded
+    draft: str | Llama  # "ngram" or a model
+    draft_name: str
+    effort: Effort
+    answers: dict[str, list[Answer]]
+    clock: Clock = time.perf_counter
+
+    @property
+    def names(self) -> dict[str, str]:
+        return {"target": self.target.model.config.name, "draft": self.draft_name}
+
+    def replay(self, kind: str, k: int) -> Acceptance:
+        answers = self.answers[kind]
+        longest = max(len(answer.prompt) + len(answer.tokens) for answer in answers)
+        return measure.replay(measure.draft_source(self.draft, len(answers), longest), answers, k)
+
+
+def acceptance(subjects: Sequence[Subject]) -> Section:
+    """α by position and kind, tokens a pass against the formula, and the test of its assumption."""
+    section = Section(
+        "speculation_acceptance",
+        f"Greedy drafts, {K} a round: how often they are accepted",
+        {
+            "target": "target",
+            "draft": "draft",
+            "kind": "text",
+            "judged": "judged",
+            "alpha": "α",
+            "positions": f"α at position 1 to {K}",
+            "tokens_per_pass": "tokens a pass",
+            "formula": "by the formula",
+            "correlation": "correlation",
+            "correlation_error": "± (if independent)",
+            "alpha_sampled": "α at temperature 1",
+        },
+    )
+    for subject in subjects:
+        for kind in subject.answers:
+            found = subject.replay(kind, K)
+            section.rows.append(
+                subject.names
+                | {
+                    "kind": kind,
+                    "judged": sum(found.stats.judged),
+                    "alpha": found.alpha,
+                    "positions": " ".join(f"{a:.2f}" for a in found.stats.acceptance_by_position),
+                    "tokens_per_pass": found.tokens_per_pass,
+                    "formula": found.formula,
+                    "correlation": found.autocorrelation,
+                    "correlation_error": found.autocorrelation_error,
+                    "alpha_sampled": _sampled(subject, kind),
+                }
+            )
+    section.notes += notes(section.rows)
+    return section
+
+
+def speedup(subjects: Sequence[Subject], say: Callable[[str], None]) -> Section:
+    """Predicted from α and three measured times, and measured, at batch 1."""
+    section = Section(
+        "speculation_speedup",
+        f"Speed against plain decoding of the same model, batch 1, {K} drafts a round",
+        {
+            "target": "target",
+            "draft": "draft",
+            "kind": "text",
+            "plain_ms": "plain step ms",
+            "draft_cost": "a draft, steps",
+            "verify_cost": f"checking {K}, steps",
+            "predicted": "predicted ×",
+            "measured": "measured ×",
+            "same": "same answer",
+        },
+    )
+    section.notes += [
+        "Predicted: tokens a pass by the formula, over what drafting and checking cost. A model of a few MB lies in",
+        "the processor's cache: its passes wait for arithmetic, not for memory, so checking more tokens is not free.",
+    ]
+    for subject in subjects:
+        for kind, answers in subject.answers.items():
+            say(f"{subject.names['target']}, {subject.draft_name}, {kind}")
+            runs = [
+                costs.compare(subject.target.model, subject.draft, [answer], K, subject.effort.rounds, subject.clock)
+                for answer in _long(answers)[: subject.effort.n_timed]
+            ]
+            section.rows.append(
+                subject.names
+                | {
+                    "kind": kind,
+                    "plain_ms": _mean(run.costs.plain for run in runs) * 1e3,
+                    "draft_cost": _mean(run.costs.draft_cost for run in runs),
+                    "verify_cost": _mean(run.costs.verify_cost for run in runs),
+                    # of all answers together, as the seconds add up
+                    "predicted": _total(runs, lambda run: run.plain_seconds / run.predicted),
+                    "measured": _total(runs, lambda run: run.plain_seconds / run.measured),
+                    "same": f"{sum(run.same for run in runs)} of {len(runs)}",
+                }
+            )
+    return section
+
+
+def lengths(subjects: Sequence[Subject], say: Callable[[str], None]) -> Section:
+    """The speed-up for each draft length, from replayed rounds and measured costs; the best one is marked."""
+    section = Section(
+        "speculation_length",
+        "The best draft length, predicted from replayed rounds and measured costs, batch 1",
+        {"target": "target", "draft": "draft", "kind": "text"}
+        | {f"k{k}": f"k = {k}" for k in LENGTHS}
+        | {"best": "best k"},
+    )
+    for subject in subjects:
+        say(f"{subject.names['target']}, {subject.draft_name}: draft lengths")
+        curve = {
+            k: costs.measure_costs(
+                subject.target.model, subject.draft, _long(subject.answers["code"])[:1], k, subject.clock
+            )
+            for k in TIMED_LENGTHS
+        }
+        for kind in subject.answers:
+            found = {k: _at_length(subject.replay(kind, k), curve) for k in LENGTHS}
+            best = max(found, key=lambda k: found[k])
+            section.rows.append(
+                subject.names
+                | {"kind": kind, "best": best if found[best] > 1 else 0}
+                | {f"k{k}": value for k, value in found.items()}
+            )
+    section.notes.append("Speed-up by draft length. Best k 0: plain decoding is faster than any of them.")
+    return section
+
+
+def batches(subjects: Sequence[Subject], say: Callable[[str], None]) -> Section:
+    """The same for growing batches of code: checking more tokens is free only while nothing else fills the pass."""
+    section = Section(
+        "speculation_batch",
+        f"The gain as the batch grows, code, {K} drafts a round",
+        {
+            "target": "target",
+            "draft": "draft",
+            "batch": "batch",
+            "plain_ms": "plain step ms",
+            "draft_cost": "a draft, steps",
+            "verify_cost": f"checking {K}, steps",
+            "predicted": "predicted ×",
+            "measured": "measured ×",
+        },
+    )
+    for subject in subjects:
+        answers = _long(subject.answers["code"])
+        for batch in subject.effort.batches:
+            say(f"{subject.names['target']}, {subject.draft_name}: batch {batch}")
+            chosen = [answers[i % len(answers)] for i in range(batch)]
+            run = costs.compare(
+                subject.target.model, subject.draft, chosen, K, max(1, subject.effort.rounds // 2), subject.clock
+            )
+            section.rows.append(
+                subject.names
+                | {
+                    "batch": batch,
+                    "plain_ms": run.costs.plain * 1e3,
+                    "draft_cost": run.costs.draft_cost,
+                    "verify_cost": run.costs.verify_cost,
+                    "predicted": run.predicted,
+                    "measured": run.measured,
+                }
+            )
+    return section
+
+
+def subject(target: Loaded, draft: str, effort: Effort, clock: Clock = time.perf_counter) -> Subject:
+    """Loads the draft and has the target write its answers. ValueError if the two do not share a tokenizer."""
+    model: str | Llama = draft
+    if draft != "ngram":
+        model, its_tokenizer = load(draft)
+        if its_tokenizer.backend.get_vocab() != target.tokenizer.backend.get_vocab():
+            raise ValueError(f"{draft}: its tokenizer is not {target.model.config.name}'s")
+    answers = {}
+    for kind in KINDS:
+        prompts = prompt_ids(kind, target.tokenizer, effort.n_prompt)[: effort.n_prompts]
+        answers[kind] = measure.write_answers(target.model, prompts, effort.n_tokens, target.tokenizer.eos_ids)
+    return Subject(target, model, draft, effort, answers, clock)
+
+
+def main(arguments: list[str]) -> None:
+    """`python -m reference_impl speculation-table`"""
+    parser = cli.parser("speculation-table", "What drafts bring, by kind of text: acceptance, tokens a pass, speed-up.")
+    parser.add_argument("--target", help=f"default: course-target and {DEFAULT_MODEL}, one after the other")
+    parser.add_argument("--draft", metavar="ngram|MODEL", help="with --target: where its drafts come from (ngram)")
+    parser.add_argument("--quick", action="store_true", help="a look: few short answers, nothing to quote")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="also keep the figures there, as JSON")
+    options = parser.parse_args(arguments)
+    if options.draft is not None and options.target is None:
+        raise ValueError("--draft needs a --target")
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    asked = (
+        [(options.target, [options.draft or "ngram"])]
+        if options.target
+        else [
+            ("course-target", ["course-draft", "ngram"]),
+            (DEFAULT_MODEL, ["ngram"]),
+        ]
+    )
+    result = new_result("cpu", quick=options.quick)
+    subjects = []
+    for name, drafts in asked:
+        say(f"{name}: plain greedy answers")
+        target = load(name)
+        effort = EFFORT["small" if target.model.config.n_params < 20e6 else "large"][options.quick]
+        subjects += [subject(target, draft, effort) for draft in drafts]
+    result.sections += [acceptance(subjects), speedup(subjects, say), lengths(subjects, say), batches(subjects, say)]
+    for one in subjects:
+        if one.draft == "ngram" and one.target.model.config.name == DEFAULT_MODEL:
+            result.sections[2].notes.append(trained_draft(one.target.model, one.answers["code"], one.replay("code", K)))
+    print(result.to_json() if options.json else report.text(result))
+    if options.output is not None:
+        parts = [
+            "speculation",
+            *(f"{one.target.model.config.name}-{Path(one.draft_name).name}" for one in subjects[:1] if options.target),
+        ]
+        say(f"written: {result.write(options.output, [*parts, *(['quick'] if options.quick else [])])}")
+
+
+def _sampled(subject: Subject, kind: str) -> float | None:
+    """Mean Σ min(p, q) along answers drawn at temperature 1; a look-up draws nothing."""
+    if isinstance(subject.draft, str):
+        return None
+    params = SamplingParams(temperature=1.0)
+    model, prompts = subject.target.model, [answer.prompt for answer in subject.answers[kind]]
+    drawn = measure.write_answers(model, prompts, subject.effort.n_tokens, sampling=params)
+    values = [value for answer in drawn for value in measure.overlaps(model, subject.draft, answer, params)]
+    return sum(values) / len(values)
+
+
+def _at_length(found: Acceptance, curve: dict[int, costs.Costs]) -> float:
+    """The speed-up of replayed rounds; costs between the measured lengths lie on straight lines."""
+    lower = max(k for k in curve if k <= found.k)
+    upper = min(k for k in curve if k >= found.k)
+    share = (found.k - lower) / (upper - lower) if upper > lower else 0.0
+    plain, draft, verify = (
+        (1 - share) * getattr(curve[lower], name) + share * getattr(curve[upper], name)
+        for name in ("plain", "draft", "verify")
+    )
+    stats = found.stats
+    here = costs.Costs(found.k, 1, plain, verify, draft)
+    return here.speedup_at(found.tokens_per_pass, stats.n_drafted / max(1, stats.n_passes))
+
+
+def _long(answers: Sequence[Answer]) -> list[Answer]:
+    """The longest first: an answer that ended at once cannot be timed."""
+    return sorted(answers, key=lambda answer: -len(answer.tokens))
+
+
+def _mean(values: object) -> float:
+    numbers = list(values)  # type: ignore[call-overload]
+    return sum(numbers) / len(numbers)
+
+
+def _total(runs: Sequence[costs.Speedup], seconds: Callable[[costs.Speedup], float]) -> float:
+    return sum(run.plain_seconds for run in runs) / sum(seconds(run) for run in runs)

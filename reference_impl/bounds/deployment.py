@@ -1,0 +1,127 @@
+"""One model on one kind of GPU: all bounds of `arithmetic` for it, and which of the limits binds.
+
+The one idea: a decode step has three limits. It must read its bytes (bandwidth), compute its FLOPs (arithmetic), and
+its weights and caches must be in memory at all (capacity). Over several GPUs each holds and does an equal share, and
+communication comes on top. Standard library only.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from reference_impl.bounds import arithmetic
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.bounds.hardware import Gpu
+
+
+@dataclass(frozen=True)
+class Step:
+    """One forward pass of a batch: seconds that its bytes take, seconds that its FLOPs take."""
+
+    memory_seconds: float
+    compute_seconds: float
+    n_tokens: int  # that it yields, all sequences together
+
+    @property
+    def seconds(self) -> float:
+        return max(self.memory_seconds, self.compute_seconds)
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.n_tokens / self.seconds
+
+    @property
+    def limit(self) -> str:
+        return "bandwidth" if self.memory_seconds >= self.compute_seconds else "arithmetic"
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Weights of `weight_bits` (and a 16-bit scale per group, if there is a group size), KV values of `kv_bits`."""
+
+    model: ModelConfig
+    gpu: Gpu
+    weight_bits: float = 16
+    group_size: int | None = None
+    kv_bits: float = 16
+    n_gpus: int = 1
+
+    @property
+    def weight_bytes(self) -> float:
+        return arithmetic.weight_bytes(self.model.n_params, self.weight_bits, self.group_size)
+
+    @property
+    def kv_bytes_per_token(self) -> float:
+        return self.model.kv_bytes_per_token(self.kv_bits / 8)
+
+    @property
+    def memory_bytes(self) -> float:
+        return self.gpu.memory_bytes * self.n_gpus
+
+    @property
+    def weights_fit(self) -> bool:
+        return self.weight_bytes <= self.memory_bytes
+
+    def used_bytes(self, batch: int, context: int) -> float:
+        """Weights and KV caches of `batch` sequences of `context` tokens: what a step reads, and what must fit."""
+        return self.weight_bytes + batch * context * self.kv_bytes_per_token
+
+    def max_sequences(self, context: int) -> int:
+        """Whole sequences of `context` tokens that fit beside the weights; 0 also where the weights do not fit."""
+        if not self.weights_fit:
+            return 0
+        return arithmetic.max_sequences(self.memory_bytes, self.weight_bytes, self.kv_bytes_per_token, context)
+
+    def step(self, batch: int, context: int, new_tokens: int = 1, input_embedding: bool = True) -> Step:
+        """A pass over `new_tokens` of each sequence: 1 is plain decode, k + 1 the verification of k drafted tokens.
+
+        `input_embedding=False` leaves an untied input table out of the bytes: only one row a token is looked up there.
+        """
+        bytes_read = self.used_bytes(batch, context)
+        if not input_embedding:
+            params = self.model.params_read_per_step
+            left_out = self.weight_bytes - arithmetic.weight_bytes(params, self.weight_bits, self.group_size)
+            bytes_read -= left_out
+        return Step(
+            memory_seconds=arithmetic.step_seconds(bytes_read, 0, self.gpu.bandwidth, self.n_gpus),
+            compute_seconds=batch * new_tokens * self._flops_per_token(context) / (self.gpu.peak_flops * self.n_gpus),
+            n_tokens=batch,
+        )
+
+    def prefill_seconds(self, n_tokens: int, utilization: float = 0.5, attention: bool = True) -> float:
+        """Time to first token of a prompt at this share of peak, with or without the causal attention term."""
+        model = self.model
+        extra = arithmetic.attention_flops(model.n_layers, model.n_heads, model.head_dim, n_tokens) if attention else 0
+        peak = self.gpu.peak_flops * self.n_gpus
+        return arithmetic.time_to_first_token(model.n_params, n_tokens, peak, utilization, extra)
+
+    def intensity(self, batch: int, context: int) -> float:
+        """FLOP per byte of a decode step, attention included; bandwidth binds below `gpu.ridge`."""
+        return batch * self._flops_per_token(context) / self.used_bytes(batch, context)
+
+    def crossing_batch(self, context: int) -> int | None:
+        """The smallest batch at which arithmetic binds a decode step, whether it fits or not; None if never."""
+        kv_bytes = context * self.kv_bytes_per_token
+        return arithmetic.crossing_batch(self._flops_per_token(context), kv_bytes, self.weight_bytes, self.gpu.ridge)
+
+    def crossing_context(self) -> float:
+        """Tokens of context from which on no batch size makes decode limited by arithmetic (attention included)."""
+        attention = self._attention_flops_per_context_token
+        return arithmetic.crossing_context(self.model.n_params, self.kv_bytes_per_token, self.gpu.ridge, attention)
+
+    def limit(self, batch: int, context: int) -> str:
+        """What binds a decode step: "capacity" where the batch does not fit, else "bandwidth" or "arithmetic"."""
+        if self.used_bytes(batch, context) > self.memory_bytes:
+            return "capacity"
+        return self.step(batch, context).limit
+
+    def verify_cost(self, batch: int, context: int) -> Callable[[int], float]:
+        """k -> cost of checking k drafted tokens a sequence, in plain decode steps: 1 until arithmetic binds."""
+        plain = self.step(batch, context).seconds
+        return lambda k: self.step(batch, context, new_tokens=k + 1).seconds / plain
+
+    @property
+    def _attention_flops_per_context_token(self) -> int:
+        return 4 * self.model.n_layers * self.model.n_heads * self.model.head_dim
+
+    def _flops_per_token(self, context: int) -> float:
+        return 2 * self.model.n_params + context * self._attention_flops_per_context_token

@@ -1,0 +1,113 @@
+"""Where keys and values lie, and one forward pass over them: tensors of blocks, and the index tensors of a batch.
+
+A token's keys and values go to a slot, which is a place in a block; attention finds them again through the table of its
+sequence. A cache decides only which block is whose. All index tensors are made once a pass, not once a layer, since a
+decode step of one token runs through every layer in a few hundred microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reference_impl import kernels
+
+if TYPE_CHECKING:
+    from reference_impl.bounds.config import ModelConfig
+
+
+class KVStorage:
+    """The tensors: for each layer k and v [n_blocks, n_kv_heads, block_size, head_dim], kept as one of all layers."""
+
+    def __init__(
+        self, config: ModelConfig, n_blocks: int, block_size: int, dtype: torch.dtype, device: str | torch.device
+    ) -> None:
+        shape = (config.n_layers, n_blocks, config.n_kv_heads, block_size, config.head_dim)
+        self.k = torch.zeros(shape, dtype=dtype, device=device)
+        self.v = torch.zeros(shape, dtype=dtype, device=device)
+        self.layers = list(zip(self.k.unbind(0), self.v.unbind(0), strict=True))  # views, made once
+        self.block_size = block_size
+        self.scale = config.head_dim**-0.5
+
+    @property
+    def bytes_per_token(self) -> int:
+        """Bytes of one token over all layers, keys and values."""
+        n_layers, _, n_kv_heads, _, head_dim = self.k.shape
+        return 2 * n_layers * n_kv_heads * head_dim * self.k.element_size()
+
+    @property
+    def block_bytes(self) -> int:
+        return self.block_size * self.bytes_per_token
+
+    def copy_block(self, source: int, copy: int) -> None:
+        """Copies the keys and values of all layers from one block to another."""
+        self.k[:, copy] = self.k[:, source]
+        self.v[:, copy] = self.v[:, source]
+
+    def poison(self, block: int) -> None:
+        """Fills a block with NaN: whoever reads it before it is written again shows it in every logit."""
+        self.k[:, block] = float("nan")
+        self.v[:, block] = float("nan")
+
+
+@dataclass(eq=False)
+class PackedBatch:
+    """The `ForwardBatch` of every cache here: all index tensors are made once a pass, on the cache's device."""
+
+    storage: KVStorage
+    tokens: Tensor  # int64 [n_tokens]
+    positions: Tensor  # int64 [n_tokens]
+    last_rows: Tensor  # int64 [n_sequences]
+    slots: Tensor  # int64 [n_tokens], where k and v go: block * block_size + place in the block
+    block_tables: Tensor  # int32 [n_sequences, most blocks]; entries behind a sequence's own are 0 and not read
+    query_lens: Tensor  # int32 [n_sequences], new tokens
+    context_lens: Tensor  # int32 [n_sequences], all tokens, the new ones included
+
+    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        k_cache, v_cache = self.storage.layers[layer]
+        kernels.store_kv(k, v, k_cache, v_cache, self.slots)
+        return kernels.paged_attention(
+            q, k_cache, v_cache, self.block_tables, self.query_lens, self.context_lens, self.storage.scale
+        )
+
+    def attend_rotated(self, layer: int, heads: Tensor, n_heads: int, cos: Tensor, sin: Tensor) -> Tensor:
+        """As `attend`, for queries, keys and values [n_tokens, heads, head_dim] side by side and not yet rotated."""
+        return kernels.rotated_attention(
+            *(heads, n_heads, cos, sin, *self.storage.layers[layer], self.slots),
+            *(self.block_tables, self.query_lens, self.context_lens, self.storage.scale),
+        )
+
+
+def pack(
+    storage: KVStorage, tokens: Sequence[Sequence[int]], starts: Sequence[int], tables: Sequence[Sequence[int]]
+) -> PackedBatch:
+    """Packs the new tokens of each sequence, which had `starts` tokens and now lives in the blocks of `tables`."""
+    counts = np.array([len(new) for new in tokens])
+    first = np.array(starts)
+    ends = counts.cumsum()
+    row = np.arange(len(counts)).repeat(counts)  # the sequence of each token
+    positions = np.arange(ends[-1]) - (ends - counts)[row] + first[row]
+    block_tables = np.zeros((len(tables), max(map(len, tables))), dtype=np.int32)
+    for i, table in enumerate(tables):
+        block_tables[i, : len(table)] = table
+    block, place = np.divmod(positions, storage.block_size)
+    slots = block_tables[row, block].astype(np.int64) * storage.block_size + place
+
+    def send(values: np.ndarray, dtype: torch.dtype) -> Tensor:
+        return torch.from_numpy(values).to(device=storage.k.device, dtype=dtype, non_blocking=True)
+
+    return PackedBatch(
+        storage=storage,
+        tokens=send(np.array([token for new in tokens for token in new], dtype=np.int64), torch.int64),
+        positions=send(positions, torch.int64),
+        last_rows=send(ends - 1, torch.int64),
+        slots=send(slots, torch.int64),
+        block_tables=send(block_tables, torch.int32),
+        query_lens=send(counts, torch.int32),
+        context_lens=send(first + counts, torch.int32),
+    )

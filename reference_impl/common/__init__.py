@@ -1,0 +1,1 @@
+"""What several rooms share and none owns: command lines, optional packages, errors."""

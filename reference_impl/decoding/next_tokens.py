@@ -1,0 +1,60 @@
+"""One token for each row of logits, for many requests at once.
+
+The one idea: what can be done for all rows in one call is done so (one argmax, one distribution for all rows with like
+parameters), but the random number of a row is its request's own, so company never changes an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reference_impl.decoding.sampling import SamplingParams, processed_probs, sample
+
+
+def choose_tokens(logits: Tensor, params: Sequence[SamplingParams], uniforms: Sequence[float]) -> list[int]:
+    """The next token after each row of logits [n_rows, vocabulary].
+
+    `uniforms` are numbers in [0, 1), of which a greedy row uses none. Raises ValueError as `sampling` does.
+    """
+    return [token for token, _ in choose_with_probs(logits, params, uniforms)]
+
+
+def choose_with_probs(
+    logits: Tensor, params: Sequence[SamplingParams], uniforms: Sequence[float]
+) -> list[tuple[int, Tensor | None]]:
+    """As `choose_tokens`, with the distribution [vocabulary] that each token was drawn from; None for a greedy row."""
+    if not params:
+        return []
+    chosen: list[tuple[int, Tensor | None]] = [(token, None) for token in _argmax(logits)]
+    alike: dict[tuple[float, int, float], list[int]] = {}
+    for row, wanted in enumerate(params):
+        if not wanted.greedy:
+            alike.setdefault((wanted.temperature, wanted.top_k, wanted.top_p), []).append(row)
+    for rows in alike.values():
+        probs = processed_probs(logits[rows], params[rows[0]])
+        numbers = torch.tensor([uniforms[row] for row in rows], dtype=torch.float64, device=probs.device)
+        for row, token, drawn_from in zip(rows, sample(probs, numbers).tolist(), probs, strict=True):
+            chosen[row] = token, drawn_from
+    return chosen
+
+
+def rows_without_a_choice(logits: Tensor) -> list[int]:
+    """Rows of logits [n_rows, vocabulary] whose largest value is NaN or infinite (NaN wins every comparison)."""
+    if not len(logits):
+        return []
+    if _for_numpy(logits):
+        return np.flatnonzero(~np.isfinite(logits.numpy().max(axis=-1))).tolist()
+    return (~torch.isfinite(logits.amax(dim=-1))).nonzero().flatten().tolist()
+
+
+def _argmax(logits: Tensor) -> list[int]:
+    return logits.numpy().argmax(axis=-1).tolist() if _for_numpy(logits) else logits.argmax(dim=-1).tolist()
+
+
+def _for_numpy(logits: Tensor) -> bool:
+    """NumPy searches a row three times as fast as PyTorch on a CPU: a tenth of a millisecond in every step."""
+    return logits.is_cpu and not logits.requires_grad and logits.dtype in (torch.float32, torch.float64)

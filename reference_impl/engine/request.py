@@ -1,0 +1,177 @@
+"""A request: what the caller asks for, what the engine remembers while serving it, and what comes back.
+
+The one idea: everything that decides a request's answer travels with the request (its tokens, its own random numbers,
+its stop rules), so the answer depends neither on who shares the batch nor on how often the request was preempted.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+from reference_impl.decoding.sampling import SamplingParams
+from reference_impl.engine.metrics import Timeline
+from reference_impl.engine.stopping import StopFinder
+from reference_impl.speculative.drafts import Drafting
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class FinishReason(StrEnum):
+    STOP = "stop"  # a stop token or stop string
+    LENGTH = "length"  # max_tokens, or the context is full
+    CANCELLED = "cancelled"
+    REFUSED = "refused"  # can never fit; nothing was computed
+    ERROR = "error"  # this request alone failed (its step went on)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a caller asks for. Raises ValueError, naming the request, for what no engine could serve."""
+
+    id: Hashable
+    prompt: tuple[int, ...]  # token ids, at least one
+    max_tokens: int | None = 16  # most tokens to generate; None: until the context is full
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    stop_tokens: frozenset[int] = frozenset()  # end the answer; counted as generated, not shown as text
+    stop_strings: tuple[str, ...] = ()  # end the answer before themselves
+    arrival: float | None = None  # seconds on the engine's clock; None: when it is added
+
+    def __post_init__(self) -> None:
+        for name, kind in (("prompt", tuple), ("stop_tokens", frozenset), ("stop_strings", tuple)):
+            value = getattr(self, name)
+            if name == "stop_strings" and isinstance(value, str):
+                value = (value,)  # otherwise every character would be a stop string
+            object.__setattr__(self, name, kind(value))
+        if not self.prompt:
+            raise ValueError(f"request {self.id!r} has an empty prompt; there is nothing to continue")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise ValueError(f"request {self.id!r} asks for {self.max_tokens} tokens; the least is 1")
+        if "" in self.stop_strings:
+            raise ValueError(f"request {self.id!r} has an empty stop string")
+
+
+@dataclass(frozen=True)
+class Output:
+    """What one step brought for one request."""
+
+    request_id: Hashable
+    tokens: tuple[int, ...] = ()  # newly generated
+    text: str = ""  # what may be shown now; can lag behind the tokens
+    finish: FinishReason | None = None
+    reason: str = ""  # why it was refused or failed, or the stop string that ended it
+    timeline: Timeline | None = None  # with the last output
+    logits: Tensor | None = None  # [len(tokens), vocabulary], if the engine keeps them
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A whole answer."""
+
+    tokens: tuple[int, ...]
+    text: str
+    finish: FinishReason
+    reason: str
+    timeline: Timeline
+    logits: Tensor | None = None
+
+    @classmethod
+    def of(cls, outputs: Sequence[Output]) -> Completion:
+        """Joins all outputs of one request, in order."""
+        import torch
+
+        last = outputs[-1]
+        if last.finish is None or last.timeline is None:
+            raise ValueError(f"request {last.request_id!r} has not ended")
+        kept = [output.logits for output in outputs if output.logits is not None]
+        return cls(
+            tokens=tuple(token for output in outputs for token in output.tokens),
+            text="".join(output.text for output in outputs),
+            finish=last.finish,
+            reason=last.reason,
+            timeline=last.timeline,
+            logits=torch.cat(kept) if kept else None,
+        )
+
+
+class TextStream(Protocol):
+    """Token ids in, text out, never half a character (`Tokenizer.stream`)."""
+
+    def push(self, token: int) -> str: ...
+    def flush(self) -> str: ...
+
+
+class RequestState:
+    """A request while it is served.
+
+    Ordered by arrival, then by the order of adding: who comes first is served first.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        *,
+        arrival: float,
+        serial: int,
+        seed: int,
+        max_total: int,
+        stream: TextStream | None = None,
+    ) -> None:
+        self.request = request
+        self.id = request.id
+        self.priority = (arrival, serial)  # smaller is older
+        self.tokens = list(request.prompt)  # prompt and answer
+        self.max_total = max_total  # most tokens, prompt included
+        self.timeline = Timeline(arrival)
+        self.stream = stream
+        self.stop_finder = StopFinder(request.stop_strings)
+        self.swapped = False  # its cache lies in host memory
+        self.n_preemptions = 0
+        self.n_shared = 0  # prompt tokens that were found in the cache when it was first admitted
+        self.finish: FinishReason | None = None
+        self.reason = ""
+        self.drafting = Drafting()
+        self._seed = seed
+        self._random: dict[str, random.Random] = {}
+        self._uniforms: dict[str, list[float]] = {}
+
+    @property
+    def output(self) -> list[int]:
+        return self.tokens[len(self.request.prompt) :]
+
+    @property
+    def n_output(self) -> int:
+        return len(self.tokens) - len(self.request.prompt)
+
+    def uniform(self, place: int, use: str = "choice") -> float:
+        """The random number in [0, 1) that chooses output token `place`: always the same one, however often a step is
+        tried. Each other `use` has independent numbers of its own.
+        """
+        if use not in self._random:
+            self._random[use] = random.Random(self._seed if use == "choice" else f"{use} {self._seed}")
+            self._uniforms[use] = []
+        drawn = self._uniforms[use]
+        while len(drawn) <= place:
+            drawn.append(self._random[use].random())
+        return drawn[place]
+
+    def accept(self, token: int) -> str:
+        """Takes one generated token; returns the text that may be shown now. Sets `finish` if the answer ends here."""
+        self.tokens.append(token)
+        text = ""
+        if token in self.request.stop_tokens:
+            self.finish = FinishReason.STOP
+        elif self.stream is not None:
+            text = self.stop_finder.feed(self.stream.push(token))
+            if self.stop_finder.stopped is not None:
+                self.finish, self.reason = FinishReason.STOP, self.stop_finder.stopped
+                return text
+        if self.finish is None and len(self.tokens) >= self.max_total:
+            self.finish = FinishReason.LENGTH
+        if self.finish is not None and self.stream is not None:
+            text += self.stop_finder.feed(self.stream.flush()) + self.stop_finder.flush()
+        return text

@@ -1,0 +1,290 @@
+"""Who is in the next forward pass: continuous batching, chunked prefill, preemption, first come first served.
+
+The one idea: decide anew in every step. Running decodes come first, one token each, so that no prompt ever stalls
+them; what is left of the token budget goes to prompts, oldest first, cut into chunks where they do not fit (Agrawal
+et al. 2024, "Sarathi-Serve", section 4). When the cache is full the youngest request gives way, so the oldest always
+advances and nobody starves. Iteration-level scheduling: Yu et al. 2022, "Orca", section 4.1; preemption: Kwon et al.
+2023, section 4.5.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reference_impl.engine.config import EngineConfig
+from reference_impl.engine.request import RequestState
+from reference_impl.speculative.rounds import with_drafts
+
+if TYPE_CHECKING:
+    from reference_impl.cache.contiguous import ForwardBatch, KVCache
+    from reference_impl.cache.offload import Offloader
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The next tokens of one request.
+
+    `n_rows` of its last rows need logits: 0 inside a prompt, 1 where a token is to be chosen, one more for each drafted
+    token at its end.
+    """
+
+    state: RequestState
+    tokens: list[int]
+    n_rows: int
+
+
+@dataclass
+class Step:
+    """One forward pass, with room in the cache reserved for it: to be ended by `Scheduler.commit` or
+    `Scheduler.abort`.
+    """
+
+    chunks: list[Chunk]
+    batch: ForwardBatch
+    fresh: list[RequestState] = field(default_factory=list)  # admitted in this step
+    preempted: list[RequestState] = field(default_factory=list)
+
+
+def _priority(state: RequestState) -> tuple[float, int]:
+    return state.priority
+
+
+class Scheduler:
+    """Owns the queue, the running requests and their places in the cache.
+
+    `waiting` and `running` are ordered oldest first.
+    """
+
+    def __init__(self, cache: KVCache, config: EngineConfig, swap: Offloader | None = None) -> None:
+        self.cache = cache
+        self.config = config
+        self.swap = swap
+        self.waiting: list[RequestState] = []
+        self.running: list[RequestState] = []
+        self._done: list[RequestState] = []  # finished; in static batching they keep their slot until the batch is done
+        self._arriving: set[Hashable] = set()  # running, but their cache is still on its way from the host
+        self._blocked = False  # the head of the queue did not fit, and nothing has left or can be shared since
+
+    @property
+    def idle(self) -> bool:
+        return not (self.waiting or self.running or self._done)
+
+    def add(self, state: RequestState) -> None:
+        bisect.insort(self.waiting, state, key=_priority)
+        self._blocked = False
+
+    def schedule(self) -> Step | None:
+        """The next pass, or None if there is nothing to compute.
+
+        RuntimeError if a request that is alone does not fit.
+        """
+        if self.swap is not None and self._arriving:
+            self._arriving.difference_update(self.swap.poll())
+        step = self._next_step()
+        if step is None and self.swap is not None and self._arriving:  # nothing else to do meanwhile
+            self._arriving.difference_update(self.swap.wait())
+            step = self._next_step()
+        return step
+
+    def _next_step(self) -> Step | None:
+        fresh: list[RequestState] = []
+        if self.config.batching == "static" and not (self.running or self._done):
+            while (state := self._admit(fresh)) is not None:
+                pass
+        chunks, preempted, made_room = self._make_room(self._plan())
+        if self.config.batching == "continuous" and not made_room:
+            budget = self.config.token_budget - sum(len(chunk.tokens) for chunk in chunks)
+            while budget > 0 and (state := self._admit(fresh)) is not None:
+                if state.id not in self._arriving:
+                    chunks.append(self._chunk(state, budget))
+                    budget -= len(chunks[-1].tokens)
+        if not chunks:
+            return None
+        chunks = with_drafts(chunks, self.cache, self.config.token_budget)
+        try:
+            batch = self.cache.extend([(chunk.state.id, chunk.tokens) for chunk in chunks])
+        except BaseException:
+            self._send_back(fresh)
+            raise
+        return Step(chunks, batch, fresh, preempted)
+
+    def commit(self, step: Step) -> None:
+        """The pass is done: what it computed may be shared."""
+        self.cache.commit(step.batch)
+        if any(len(chunk.tokens) > 1 for chunk in step.chunks):
+            self._blocked = False  # the head of the queue may begin with what is in the cache now
+
+    def abort(self, step: Step) -> None:
+        """The pass failed: lengths and blocks are as before it, and whom it admitted waits again."""
+        self.cache.abort(step.batch)
+        self._send_back(step.fresh)
+
+    def retire(self, state: RequestState) -> None:
+        """A running request has its answer: frees its blocks. `released` says when its slot is free too."""
+        self._drop(state)
+        self._done.append(state)
+
+    def released(self) -> list[RequestState]:
+        """Requests whose slots became free: at once in continuous batching, with the last of the batch in static
+        batching.
+        """
+        if self.config.batching == "static" and self.running:
+            return []
+        done, self._done = self._done, []
+        return done
+
+    def remove(self, state: RequestState) -> None:
+        """Forgets a request wherever it is, between two passes. One that is done already gives up its held slot."""
+        if state in self._done:
+            self._done.remove(state)
+        elif state in self.waiting:
+            self.waiting.remove(state)
+            if state.swapped and self.swap is not None:
+                self.swap.free(state.id)
+            self._blocked = False
+        else:
+            self._drop(state)
+
+    def preempt(self, state: RequestState) -> None:
+        """Takes the cache from a running request, which waits for its turn again with the tokens it has so far."""
+        if self.swap is None or self.config.preemption == "recompute":
+            self.cache.free(state.id)
+        else:
+            self._arriving.difference_update(self.swap.wait())
+            try:
+                self.swap.swap_out(state.id)
+                self.swap.wait()  # the blocks are wanted now
+                state.swapped = True
+            except MemoryError:  # the host is full too
+                self.cache.free(state.id)
+        state.n_preemptions += 1
+        self.running.remove(state)
+        bisect.insort(self.waiting, state, key=_priority)
+        self._blocked = False
+
+    def _drop(self, state: RequestState) -> None:
+        self.running.remove(state)
+        if self.swap is not None and state.id in self._arriving:
+            self._arriving.remove(state.id)
+            self.swap.free(state.id)
+        else:
+            self.cache.free(state.id)
+        self._blocked = False
+
+    def _pending(self, state: RequestState) -> int:
+        """Tokens that are not in the cache yet."""
+        return len(state.tokens) - self.cache.length(state.id)
+
+    def _is_decode(self, state: RequestState) -> bool:
+        """Only its newest token is to be computed; otherwise it is in its prompt, or recomputes what it had."""
+        return self._pending(state) == 1 and state.n_output > 0
+
+    def _chunk(self, state: RequestState, budget: int) -> Chunk:
+        start = self.cache.length(state.id)
+        end = min(len(state.tokens), start + min(budget, self.config.chunk_size or budget))
+        return Chunk(state, state.tokens[start:end], n_rows=int(end == len(state.tokens)))
+
+    def _plan(self) -> list[Chunk]:
+        """Chunks of the running requests: decodes first, then prompts, each oldest first."""
+        decodes: list[RequestState] = []
+        prompts: list[RequestState] = []
+        for state in self.running:
+            if state.id in self._arriving:
+                continue
+            (decodes if self._is_decode(state) else prompts).append(state)
+        budget = self.config.token_budget
+        chunks = []
+        for state in decodes + prompts:
+            if budget == 0:
+                break
+            chunks.append(self._chunk(state, budget))
+            budget -= len(chunks[-1].tokens)
+        return chunks
+
+    def _make_room(self, chunks: list[Chunk]) -> tuple[list[Chunk], list[RequestState], bool]:
+        """Lets the youngest give way until the rest fits.
+
+        A prompt first waits with what it has, before it is preempted.
+        """
+        preempted: list[RequestState] = []
+        waits = False
+        while chunks and not self.cache.can_extend([(chunk.state.id, len(chunk.tokens)) for chunk in chunks]):
+            youngest = self.running[-1]
+            if youngest is self.running[0]:
+                raise RuntimeError(
+                    f"request {youngest.id!r} has {self.cache.length(youngest.id)} tokens in the cache and no room for "
+                    f"{len(chunks[-1].tokens)} more, although nothing else runs"
+                )
+            if chunks[-1].state is youngest and not self._is_decode(youngest):
+                waits = True
+            else:
+                self.preempt(youngest)
+                preempted.append(youngest)
+            chunks = [chunk for chunk in chunks if chunk.state is not youngest]
+        return chunks, preempted, waits or bool(preempted)
+
+    def _admit(self, fresh: list[RequestState]) -> RequestState | None:
+        """Moves the head of the queue to the running requests, if there is a slot and room. Nobody overtakes the head.
+
+        Notes it in `fresh` unless it comes back from the host.
+        """
+        if not self.waiting or self._blocked or len(self.running) + len(self._done) >= self.config.max_running:
+            return None
+        state = self.waiting[0]
+        swapped = state.swapped
+        if not (self._return_from_host(state) if swapped else self._enter(state)):
+            if not self.running:
+                raise RuntimeError(
+                    f"request {state.id!r} has {len(state.tokens)} tokens, and the empty cache has no room"
+                )
+            self._blocked = True
+            return None
+        del self.waiting[0]
+        bisect.insort(self.running, state, key=_priority)
+        if not swapped:
+            fresh.append(state)
+        return state
+
+    def _enter(self, state: RequestState) -> bool:
+        try:
+            n_shared = self.cache.add(state.id, state.tokens)
+        except MemoryError:
+            return False
+        if not self._fits(state, len(state.tokens) - n_shared):
+            self.cache.free(state.id)
+            return False
+        if not state.n_preemptions:
+            state.n_shared = n_shared
+        return True
+
+    def _return_from_host(self, state: RequestState) -> bool:
+        assert self.swap is not None
+        self.cache.add(state.id)  # for the question only: as if nothing of it could be shared
+        fits = self._fits(state, len(state.tokens))
+        self.cache.free(state.id)
+        if fits:
+            self.swap.swap_in(state.id)
+            self._arriving.add(state.id)
+            state.swapped = False
+        return fits
+
+    def _fits(self, state: RequestState, n_tokens: int) -> bool:
+        """Is there room for these tokens beside all that the running requests still need for theirs?
+
+        So nobody is admitted only to be preempted in the next steps.
+        """
+        promised: list[tuple[Hashable, int]] = [(other.id, self._pending(other)) for other in self.running]
+        return self.cache.can_extend([*promised, (state.id, n_tokens)])
+
+    def _send_back(self, fresh: list[RequestState]) -> None:
+        """Takes back admissions, and with them whoever came from the host after them in the same step."""
+        for state in fresh:
+            self.running.remove(state)
+            self.cache.free(state.id)
+            bisect.insort(self.waiting, state, key=_priority)
+            self._blocked = False
+        while fresh and self.running and self.running[-1].priority > fresh[0].priority:
+            self.preempt(self.running[-1])

@@ -1,0 +1,149 @@
+"""Numba kernel: few rows of x times a weight matrix, float32 or bfloat16, with what comes before and after in one call.
+
+At batch 1 a decode step only streams the weights, so what matters is to read memory in order with every core (the loops
+are in `cpu_dots`). Before it, the kernel may add the residual and normalise (RMSNorm); behind it, add a bias or take
+silu(gate) * up. Every thread does the former for itself: some hundred nanoseconds, where another call would cost
+microseconds and leave the memory idle meanwhile.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import carray, njit
+
+from reference_impl.kernels.cpu.dots import multiply_any, split_pairs
+from reference_impl.kernels.cpu.scalars import BF16, BF16_PAIR, DIVISION, F32, FAST, exp, pointer, take, widen
+
+
+@njit(fastmath=FAST)
+def keep_and_square(x, delta, out):  # type: ignore[no-untyped-def]
+    """out := x + delta, or x where delta is empty; the sum of its squares."""
+    total = np.float32(0)
+    if len(delta):
+        for j in range(out.size):
+            out[j] = x[j] + delta[j]
+            total += out[j] * out[j]
+    else:
+        for j in range(out.size):
+            out[j] = x[j]
+            total += x[j] * x[j]
+    return total
+
+
+@njit
+def normed(x, delta, norm, eps):  # type: ignore[no-untyped-def]
+    """rms_norm of x + delta (of x alone where delta has no rows): [n, n_in]."""
+    out = np.empty_like(x)
+    for i in range(len(x)):
+        to, none = out[i], x[i, :0]
+        total = keep_and_square(x[i], delta[i] if len(delta) else none, to)
+        scale = np.float32(1 / math.sqrt(total / norm.size + eps))
+        for j in range(norm.size):
+            to[j] = to[j] * scale * norm[j]
+    return out
+
+
+@njit
+def widened(address, n, is_bf16):  # type: ignore[no-untyped-def]
+    """A vector [n] of float32 or bfloat16, as float32."""
+    whole, half = carray(pointer(address, F32), n), carray(pointer(address, BF16), n)
+    out = np.empty(n, np.float32)
+    for j in range(n):
+        out[j] = widen(half[j]) if is_bf16 else whole[j]
+    return out
+
+
+@njit
+def prepared(p):  # type: ignore[no-untyped-def]
+    """The rows to multiply, float32 [n, n_in]: x, or its sum with delta, normalised, as the arguments ask for.
+
+    p: counter, x, weight, out, n, n_in, n_out, delta, norm, is norm bfloat16, bits of eps, sums; 0: not wanted.
+    """
+    a = carray(p, 17)
+    n, n_in = a[4], a[5]
+    x = carray(pointer(a[1], F32), (n, n_in))
+    if a[8] == 0:
+        return x
+    delta = carray(pointer(a[7], F32), (n if a[7] else 0, n_in))
+    return normed(x, delta, widened(a[8], n_in, a[9]), a[10:11].view(np.float64)[0])
+
+
+@njit
+def keep_sums(p):  # type: ignore[no-untyped-def]
+    """Writes x + delta where the caller wants it; one thread does."""
+    a = carray(p, 17)
+    if a[11] == 0:
+        return
+    size = a[4] * a[5]
+    x, delta = carray(pointer(a[1], F32), size), carray(pointer(a[7], F32), size)
+    sums = carray(pointer(a[11], F32), size)
+    for j in range(size):
+        sums[j] = x[j] + delta[j]
+
+
+@njit(error_model=DIVISION)
+def gate(out, up):  # type: ignore[no-untyped-def]
+    for r in range(out.size):
+        out[r] = out[r] / (np.float32(1) + exp(-out[r])) * up[r]
+
+
+@njit
+def add(out, bias):  # type: ignore[no-untyped-def]
+    for r in range(out.size):
+        out[r] += bias[r]
+
+
+@njit
+def finish(out, up, bias, low, high):  # type: ignore[no-untyped-def]
+    """out[:, low:high] := silu(out) * up for a gated matrix, plus bias[low:high] for one that has it.
+
+    Row by row, since only a slice of a row is known to be contiguous, and only such a loop becomes a vector's.
+    """
+    for i in range(len(out)):
+        if len(up):
+            gate(out[i, low:high], up[i])
+        if len(bias):
+            add(out[i, low:high], bias[low:high])
+
+
+@njit
+def linear(p, rows, weight):  # type: ignore[no-untyped-def]
+    """One thread's share of out [n, n_out] = rows @ weight.T, and what comes behind.
+
+    p[12:]: bias, gated (1: weight has n_out gate rows, then n_out up rows), weight rows that a thread takes at a time,
+    is bias bfloat16.
+    """
+    a = carray(p, 17)
+    n, n_out, bias, gated, amount = a[4], a[6], a[12], a[13], a[14]
+    out = carray(pointer(a[3], F32), (n, n_out))
+    biases = widened(bias, n_out if bias else 0, a[15])
+    up = np.empty((n if gated else 0, amount), np.float32)
+    wide = np.empty((4, rows.shape[1]), np.float32)
+    while True:
+        low = take(p, amount)
+        if low >= n_out:
+            return
+        if low == 0:
+            keep_sums(p)
+        high = min(low + amount, n_out)
+        multiply_any(rows, weight[low:high], out[:, low:high], wide)
+        if gated:
+            multiply_any(rows, weight[n_out + low : n_out + high], up[:, : high - low], wide)
+        finish(out, up, biases, low, high)
+
+
+def linear_f32(p):  # type: ignore[no-untyped-def]
+    a = carray(p, 17)
+    linear(p, prepared(p), carray(pointer(a[2], F32), (a[6] * (1 + a[13]), a[5])))
+
+
+def linear_bf16(p):  # type: ignore[no-untyped-def]
+    a = carray(p, 17)
+    linear(p, prepared(p), carray(pointer(a[2], BF16), (a[6] * (1 + a[13]), a[5])))
+
+
+def linear_bf16_pair(p):  # type: ignore[no-untyped-def]
+    a = carray(p, 17)
+    linear(p, split_pairs(prepared(p)), carray(pointer(a[2], BF16_PAIR), (a[6] * (1 + a[13]), a[5] // 2)))

@@ -1,0 +1,172 @@
+"""How a Numba kernel runs on every core: on the OpenMP threads that torch already has.
+
+A second thread pool (Numba's `prange` brings one) would fight torch's over the cores, each spinning while it waits for
+work. So a kernel is compiled to a plain C function of one pointer, and torch's own OpenMP library calls it on all its
+threads; the threads share out the work through a counter in memory. Each calling thread gets a team of its own, so
+calls from several Python threads are safe. Where that library cannot be found, the kernel runs on one thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from llvmlite import ir
+from numba import cfunc, config, njit, types
+from numba.extending import intrinsic
+
+from reference_impl.kernels.cpu.scalars import DIVISION
+
+SIGNATURE = types.void(types.CPointer(types.int64))
+
+
+@intrinsic
+def call(typing_context: Any, function: Any, arguments: Any) -> Any:
+    """function(arguments), both given as addresses."""
+
+    def generate(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
+        byte = ir.IntType(8).as_pointer()
+        target = build.inttoptr(args[0], ir.FunctionType(ir.VoidType(), [byte]).as_pointer())
+        build.call(target, [build.inttoptr(args[1], byte)])
+        return ctx.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
+def call_on_threads(typing_context: Any, parallel: Any, function: Any, arguments: Any, n_threads: Any) -> Any:
+    """GOMP_parallel(function, arguments, n_threads, 0)."""
+
+    def generate(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
+        byte, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+        signature = ir.FunctionType(ir.VoidType(), [byte, byte, i32, i32])
+        target = build.inttoptr(args[0], signature.as_pointer())
+        function, arguments = (build.inttoptr(value, byte) for value in args[1:3])
+        build.call(target, [function, arguments, build.trunc(args[3], i32), i32(0)])
+        return ctx.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64, types.int64), generate
+
+
+@njit(nogil=True, cache=True)
+def _launch(parallel, function, n_threads, *arguments):  # type: ignore[no-untyped-def]
+    packed = np.zeros(2 + len(arguments), np.int64)
+    for i in range(len(arguments)):
+        packed[1 + i] = arguments[i]
+    if parallel == 0 or n_threads == 1:
+        call(function, packed.ctypes.data)
+    else:
+        call_on_threads(parallel, function, packed.ctypes.data, n_threads)
+    return packed[-1]
+
+
+class Recording:
+    """Launches that ran inside `with recording:`, to be run again with the same memory and sizes by one call.
+
+    What a graph is on a GPU: at batch 1 a decode step has some hundred and fifty launches, and Python takes as long for
+    each as the processor for its work. Tensors given to the kernels are kept alive.
+    """
+
+    def __init__(self) -> None:
+        self._functions: list[int] = []
+        self._packed: list[int] = []
+        self._ends: list[int] = []
+        self._kept: list[object] = []
+
+    def __enter__(self) -> Recording:
+        _STATE.recording = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _STATE.recording = None
+        self._arrays = tuple(np.array(x, np.int64) for x in (self._functions, self._ends, self._packed))
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def add(self, kernel: Kernel, arguments: tuple[Argument, ...], numbers: tuple[int, ...]) -> None:
+        self._functions.append(kernel.address)
+        self._packed += (0, *numbers, 0)
+        self._ends.append(len(self._packed))
+        self._kept.append((kernel, arguments))
+
+    def replay(self) -> None:
+        """IndexError if a table or slot leads out of the memory that a kernel was given."""
+        from reference_impl.kernels.cpu import replay as team
+
+        if team.run(_PARALLEL, torch.get_num_threads(), *self._arrays) >= 0:
+            raise IndexError("a block table, length or slot of this pass does not fit the cache")
+
+
+_STATE = threading.local()
+Argument = int | torch.Tensor | None  # None: an address that is not given
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled kernel: the function, which must stay alive, and its address."""
+
+    function: Any
+    address: int
+
+    def run(self, *arguments: Argument, alone: bool = False) -> int:
+        """Runs on torch's threads; returns the status that the kernel left, 0 if all is well.
+
+        The kernel finds the address of a counter that starts at 0, the arguments (tensors as addresses), and the
+        status. `alone`: on the calling thread only, for work that is over before another thread wakes up.
+        """
+        numbers = tuple([_number(argument) for argument in arguments])
+        recording = getattr(_STATE, "recording", None)
+        if recording is not None:
+            recording.add(self, arguments, numbers)
+        return _launch(0 if alone else _PARALLEL, self.address, 1 if alone else torch.get_num_threads(), *numbers)
+
+
+def _number(argument: Argument) -> int:
+    if isinstance(argument, torch.Tensor):
+        return argument.data_ptr()
+    return 0 if argument is None else int(argument)
+
+
+def compiled(body: Callable[[Any], None]) -> Kernel:
+    """Compiles `body(p)`, p pointing to int64: a counter that starts at 0, arguments, a status; cached on disk."""
+    numba: Any = config
+    default = numba.CACHE_DIR
+    numba.CACHE_DIR = str(Path(default or Path(__file__).parent / "__pycache__") / _version())
+    try:
+        function = cfunc(SIGNATURE, cache=True, error_model=DIVISION)(body)
+    except (RuntimeError, OSError):  # no folder that Numba may write to
+        function = cfunc(SIGNATURE, error_model=DIVISION)(body)
+    finally:
+        numba.CACHE_DIR = default
+    return Kernel(function, int(function.address or 0))
+
+
+@cache
+def _version() -> str:
+    """Names the state of all kernel sources: Numba alone would not see that a function in another file has changed."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return "kernels-" + hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+
+
+def find(name: str) -> int:
+    """The address of a function in torch's own OpenMP library, or another that torch depends on; 0 if none has it."""
+    for file in ("libtorch_cpu.so", "libtorch_cpu.dylib"):
+        try:
+            library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / file))
+            found = ctypes.cast(getattr(library, name), ctypes.c_void_p)  # looked up in its dependencies too
+        except (OSError, AttributeError):
+            continue
+        return found.value or 0
+    return 0
+
+
+_PARALLEL = find("GOMP_parallel")  # (function, argument, threads, flags)

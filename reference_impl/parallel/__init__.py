@@ -1,0 +1,1 @@
+"""How is one model split over several devices?"""

@@ -1,0 +1,104 @@
+"""Who holds what when a model is split over several ranks (GPUs or processes) by tensor parallelism.
+
+The one idea: cut every pair of matrices so that ranks must meet only once, behind the second of them. The first is cut
+by its outputs (whole query heads, whole KV heads, part of the feed-forward width), the second by the matching inputs;
+each rank's product is then one summand of the result. That is one all-reduce of d_model values per token behind
+attention and one behind the feed-forward network (Shoeybi et al. 2019, "Megatron-LM", section 3). `parallel` does it.
+
+In practice, the 70B question: Llama 3 70B in bf16 has 141.1 GB of weights, so on one H100's bandwidth a step takes at
+least 42.1 ms, and one H100 cannot hold it. Two ranks read their halves at the same time: 21.1 ms (`arithmetic`'s
+`weight_bytes` and `step_seconds`; `share` counts what each rank holds). Standard library only.
+"""
+
+from dataclasses import dataclass, replace
+
+from reference_impl.bounds.config import ModelConfig
+
+
+@dataclass(frozen=True)
+class Slices:
+    """The part of each split dimension that one rank holds."""
+
+    heads: range
+    kv_heads: range
+    d_ff: range
+    vocab: range
+
+
+def rank_config(config: ModelConfig, n_ranks: int) -> ModelConfig:
+    """The shape of what one rank holds: fewer heads, a narrower feed-forward network, fewer rows of the vocabulary.
+
+    A cache made from it keeps the rank's own KV heads. With fewer KV heads than ranks, several ranks keep a copy of
+    one. A vocabulary that does not divide stays whole on every rank. ValueError names any other dimension that does
+    not divide.
+    """
+    if n_ranks < 1:
+        raise ValueError(f"a model needs at least 1 rank, got {n_ranks}")
+    for name, size in (("n_heads", config.n_heads), ("d_ff", config.d_ff)):
+        if size % n_ranks:
+            raise ValueError(f"{config.name}: {name} {size} does not divide over {n_ranks} ranks")
+    if config.n_kv_heads % n_ranks and n_ranks % config.n_kv_heads:
+        raise ValueError(
+            f"{config.name}: n_kv_heads {config.n_kv_heads} does not divide over {n_ranks} ranks, nor they over it"
+        )
+    return replace(
+        config,
+        n_heads=config.n_heads // n_ranks,
+        n_kv_heads=max(1, config.n_kv_heads // n_ranks),
+        d_ff=config.d_ff // n_ranks,
+        vocab_size=config.vocab_size if config.vocab_size % n_ranks else config.vocab_size // n_ranks,
+    )
+
+
+def rank_slices(config: ModelConfig, rank: int, n_ranks: int) -> Slices:
+    """Which heads, feed-forward columns and vocabulary rows of the whole model are this rank's; ranks count from 0."""
+    part = rank_config(config, n_ranks)
+    if not 0 <= rank < n_ranks:
+        raise ValueError(f"rank {rank} is not one of {n_ranks} ranks counted from 0")
+
+    def consecutive(size: int) -> range:
+        return range(rank * size, (rank + 1) * size)
+
+    # Query heads stay with the KV head that they share: ranks 0 and 1 both keep KV head 0 if there are half as many.
+    kv_start = rank * config.n_kv_heads // n_ranks
+    vocab_is_split = part.vocab_size < config.vocab_size
+    return Slices(
+        heads=consecutive(part.n_heads),
+        kv_heads=range(kv_start, kv_start + part.n_kv_heads),
+        d_ff=consecutive(part.d_ff),
+        vocab=consecutive(part.vocab_size) if vocab_is_split else range(config.vocab_size),
+    )
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one of `n_ranks` ranks holds and exchanges, in bytes."""
+
+    n_ranks: int
+    weight_bytes: float  # norms are on every rank
+    kv_bytes_per_token: float  # of context; its own KV heads
+    reduced_bytes_per_layer: float  # all-reduced for each token in each layer: d_model values, twice
+    reduced_bytes: float  # the same for a whole pass over one token: all layers, and the embedding
+
+    @property
+    def sent_bytes(self) -> float:
+        """Bytes that the rank sends for one token if all-reduces run in a ring: each value goes round nearly twice.
+
+        2 (n - 1) / n of the data, which is the least possible (Patarasuk and Yuan 2009). In decode these are few; what
+        costs is that all ranks wait for each other twice a layer.
+        """
+        return 2 * (self.n_ranks - 1) / self.n_ranks * self.reduced_bytes
+
+
+def share(config: ModelConfig, n_ranks: int, bytes_per_value: float = 2) -> Share:
+    """Each rank's share of a model whose weights, activations and KV cache take `bytes_per_value` a number."""
+    part = rank_config(config, n_ranks)
+    once = config.d_model * bytes_per_value if n_ranks > 1 else 0.0
+    embedding = once if part.vocab_size < config.vocab_size else 0.0
+    return Share(
+        n_ranks=n_ranks,
+        weight_bytes=part.n_params * bytes_per_value,
+        kv_bytes_per_token=part.kv_bytes_per_token(bytes_per_value),
+        reduced_bytes_per_layer=2 * once,
+        reduced_bytes=2 * config.n_layers * once + embedding,
+    )

@@ -1,0 +1,1 @@
+"""An HTTP server with the interface of the OpenAI API."""
