@@ -16,7 +16,7 @@ from small_course import ANSWER, Notebook, answered, cell, code, released, write
 
 from autograder.course.course import Course, open_nbgrader
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PS = "ps"
 CANARY = "CANARY-41c9"  # stands in a hidden test only
 
@@ -115,7 +115,7 @@ def _copy(notebook: Notebook) -> None:
 
 
 def _link(folder: Path, assignment: str) -> None:
-    (folder / f"{assignment}.ipynb").symlink_to(folder.parents[2] / "source" / assignment / f"{assignment}.ipynb")
+    (folder / f"{assignment}.ipynb").symlink_to(folder.parents[3] / "source" / assignment / f"{assignment}.ipynb")
 
 
 def _rename(folder: Path, assignment: str) -> None:

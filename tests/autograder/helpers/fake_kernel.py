@@ -11,7 +11,7 @@ from typing import Any
 import autograder
 from autograder.run.remote.proxy import Kernel
 
-REMOTE = Path(autograder.__file__).parent / "remote"
+REMOTE = Path(autograder.__file__).parent / "run" / "remote"
 
 
 class FakeKernel:

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="forking into new name
 
 @pytest.fixture(scope="module")
 def yard() -> Iterator[Path | None]:
-    with warm.nursery(("numpy",), hide=(Path(sandbox.__file__).parent,)) as place:
+    with warm.nursery(("numpy",), hide=(Path(sandbox.__file__).parents[1],)) as place:
         yield place
 
 

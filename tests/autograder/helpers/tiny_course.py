@@ -14,7 +14,7 @@ from autograder.batch.scores import Result, autograde, read
 from autograder.course.course import Course, open_nbgrader
 from autograder.proof.release import generate
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TINY = "tiny"
 CANARY = "CANARY-7f3a"  # stands in hidden tests only
 

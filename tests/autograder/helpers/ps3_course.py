@@ -9,7 +9,7 @@ from pathlib import Path
 from autograder.commands.grade import Graded, grade
 from autograder.course.course import Course
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PS3 = "ps3_quantization"
 
 # What someone writes who only wants the examples in the notebook to pass.

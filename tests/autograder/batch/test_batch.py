@@ -67,7 +67,13 @@ def klass(tmp_path_factory: pytest.TempPathFactory) -> Klass:
 
 
 def _not_to_be_touched(root: Path, outside: Path) -> list[Path]:
-    return [root / "source", root / "release", root / "nbgrader_config.py", outside, ROOT / "autograder/templates"]
+    return [
+        root / "source",
+        root / "release",
+        root / "nbgrader_config.py",
+        outside,
+        ROOT / "autograder/feedback/templates",
+    ]
 
 
 def test_every_submission_has_the_score_that_its_kind_deserves(klass: Klass) -> None:

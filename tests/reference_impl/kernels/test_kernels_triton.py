@@ -92,7 +92,7 @@ def limit(case: Case) -> float:
 @pytest.fixture(scope="module")
 def interpreted() -> dict[str, dict[str, float]]:
     here = Path(__file__)
-    path = os.pathsep.join(map(str, (here.parent, here.parents[2])))
+    path = os.pathsep.join(map(str, (here.parents[1] / "helpers", here.parents[3])))
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     run = subprocess.run([sys.executable, here], env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
