@@ -169,7 +169,7 @@ def _hints(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from autograder.commands.check import check
+    from autograder.run.own_check.check import check
 
     return check(arguments.notebook, arguments.timeout)
 

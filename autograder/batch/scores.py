@@ -103,21 +103,6 @@ def folder(api: Any, step: str, assignment: str, student: str) -> Path:
     return Path(api.coursedir.format_path(getattr(api.coursedir, step), student, assignment))
 
 
-def notebook_problem(path: Path) -> str:
-    """Why this file is no notebook; empty if it is one."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        return f"{path.name} is not JSON: not UTF-8 text at byte {error.start}"
-    except json.JSONDecodeError as error:
-        return f"{path.name} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-    except RecursionError:
-        return f"{path.name} is not a notebook: nested too deeply"
-    if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
-        return f"{path.name} is JSON, but not a notebook: it has no list of cells"
-    return ""
-
-
 def _name(cell: Any) -> str:
     """The cell's nbgrader name; empty if it has none."""
     for key in ("metadata", "nbgrader", "grade_id"):

@@ -6,15 +6,17 @@ import ast
 import re
 from typing import Any
 
-from autograder.run.remote.proxy import clean
+from autograder.intake.text import clip
+
+_NAME = 80  # bytes of a name
 
 
 def learners_error(name: str, text: str, what: str, line: Any, code: str) -> str:
     """`what`, a function of the learner's, raised the error `name` with `text`, in `line` of its cell."""
     if name == "NotImplementedError" and not text:
-        return not_written(clean(what))
-    at = f" (line {line} of its cell: {clean(code, 200)})" if type(line) is int and code else ""
-    return f"{clean(what)} raised {name}{': ' if text else ''}{text}{at}"
+        return not_written(clip(what, _NAME))
+    at = f" (line {line} of its cell: {clip(code, 200)})" if type(line) is int and code else ""
+    return f"{clip(what, _NAME)} raised {name}{': ' if text else ''}{text}{at}"
 
 
 def not_written(what: str) -> str:

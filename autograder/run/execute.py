@@ -24,8 +24,9 @@ from traitlets import Integer
 
 from autograder.course import kernelspec, seeds, source
 from autograder.feedback import messages as words
+from autograder.intake.text import clip, visible
 from autograder.run.learner import Answer, Learner
-from autograder.run.outputs import Outputs, clip
+from autograder.run.outputs import Outputs
 from autograder.run.remote.grader import Grader
 
 
@@ -249,7 +250,7 @@ def _credit(value: dict[str, str], points: float) -> tuple[dict[str, str] | None
 
 
 def _error(name: str, words: str) -> NotebookNode:
-    name, words = clip(name, 200), clip(words, 8000)
+    name, words = visible(clip(name, 200)), visible(clip(words, 8000))
     return new_output("error", ename=name, evalue=words, traceback=[f"{name}: {words}"])
 
 

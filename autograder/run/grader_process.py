@@ -20,8 +20,9 @@ from typing import Any
 from autograder import checks
 from autograder.feedback import hidden_checks as discreet
 from autograder.feedback import messages as words
+from autograder.intake.text import clip
 from autograder.run.remote.link import KernelLine, Link, LinkError
-from autograder.run.remote.proxy import Kernel, NoAnswerError, RemoteError, clean
+from autograder.run.remote.proxy import Kernel, NoAnswerError, RemoteError
 
 FILE = "<test cell>"
 _NOT_SHOWN = "a condition that is not shown does not hold"
@@ -130,9 +131,9 @@ class Runner:
         ] or [0]
         hidden = any(self._is_hidden(line) for line in lines)
         name = "NoAnswer" if isinstance(error, NoAnswerError) else type(error).__name__
-        text = clean(str(error), _TEXT)
+        text = clip(str(error), _TEXT)
         said, shown = self._said(error, name, text, source, lines[0], hidden, refused)
-        return {"ename": name, "evalue": said} | ({"shown": clean(shown, _TEXT)} if hidden and shown != said else {})
+        return {"ename": name, "evalue": said} | ({"shown": clip(shown, _TEXT)} if hidden and shown != said else {})
 
     def _said(
         self, error: BaseException, name: str, text: str, source: str, line: int, hidden: bool, refused: dict[str, str]
@@ -180,7 +181,7 @@ class _Printed(io.TextIOBase):
 
     def text(self) -> str:
         note = f"\n[{self._cut:,} more characters were cut here]\n" if self._cut else ""
-        return clean("".join(self._parts), 4 * _TEXT) + note
+        return clip("".join(self._parts), 4 * _TEXT) + note
 
 
 def _compile(source: str) -> tuple[CodeType, CodeType | None]:
@@ -200,7 +201,7 @@ def _plain_value(value: Any) -> dict[str, Any] | None:
         value = value.item()
     if type(value) in (int, float):
         return {"number": repr(float(value))}
-    return {"kind": clean(type(value).__name__)}
+    return {"kind": clip(type(value).__name__, 80)}
 
 
 def _limit_memory(size: int) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_output
 
+from autograder.intake.text import clip, visible
+
 RICH = ("text/html", "text/markdown", "text/latex", "image/png", "image/jpeg", "image/gif", "image/svg+xml")
 _ERRORS = 3  # of one cell
 _PARTS = 100  # outputs of one cell
@@ -42,7 +44,7 @@ class Outputs:
         """The error that a cell ended in."""
         if sum(output.output_type == "error" for output in self._kept) < _ERRORS:
             lines = [clip(line, 4000) for line in traceback[:40]] if isinstance(traceback, list) else []
-            name, value = clip(ename, 200) or "Error", clip(evalue, 8000)
+            name, value = visible(clip(ename, 200)) or "Error", visible(clip(evalue, 8000))
             self._add(new_output("error", ename=name, evalue=value, traceback=lines or [f"{name}: {value}"]))
 
     def has_error(self) -> bool:
@@ -104,13 +106,3 @@ class Outputs:
             return False
         self._kept.append(output)
         return True
-
-
-def clip(text: Any, most: int, note: bool = True) -> str:
-    """The text in at most `most` bytes of UTF-8, always writable; empty if it is no text."""
-    if not isinstance(text, str):
-        return ""
-    data = text.encode("utf-8", "replace")
-    if len(data) <= most:
-        return data.decode()
-    return data[:most].decode("utf-8", "ignore") + (f"... ({len(data):,} bytes in all)" if note else "")

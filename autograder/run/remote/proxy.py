@@ -14,10 +14,11 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from autograder.intake.text import clip
 from autograder.run.remote import wire
 
 Exchange = Callable[[str], str]  # request -> answer, or a call of something that we gave
-_SHOWN = 80
+_SHOWN = 80  # bytes of a name or a reason that came from the kernel
 
 
 class RemoteError(AssertionError):
@@ -46,7 +47,7 @@ class Kernel:
         answer = self._ask({"op": "names", "names": sorted(names)}, "reading your names")
         for name, data in _dict(answer.get("names")).items():
             if type(data) is list and data[:1] == ["refused"]:
-                refused[name] = clean(data[-1])
+                refused[name] = clip(data[-1], _SHOWN)
                 continue
             try:
                 found[name] = self._decode(data)
@@ -91,7 +92,7 @@ class Kernel:
                 break
             text = wire.json.dumps(self._serve(data))
         if "refused" in data:
-            raise RemoteError(f"{what}: {clean(data['refused'])}, which cannot be compared with anything")
+            raise RemoteError(f"{what}: {clip(data['refused'], _SHOWN)}, which cannot be compared with anything")
         return data
 
     def _serve(self, data: dict[str, Any]) -> dict[str, Any]:
@@ -110,10 +111,10 @@ class Kernel:
             return {"raised": next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")}
 
     def _error(self, raised: dict[str, Any], what: str) -> Exception:
-        text, kinds = clean(raised.get("text"), 4000), [str(kind) for kind in _list(raised.get("kinds"))]
+        text, kinds = clip(raised.get("text"), 4000), [str(kind) for kind in _list(raised.get("kinds"))]
         if self._own_error is not None and type(self._own_error).__name__ in kinds:
             return self._own_error
-        if (name := clean(raised.get("type"))) not in kinds[:1]:
+        if (name := clip(raised.get("type"), _SHOWN)) not in kinds[:1]:
             text = f"{name}: {text}"
         for kind in kinds:
             found = getattr(builtins, kind, None)
@@ -231,7 +232,7 @@ def _instance_check(self: RemoteObject, value: Any) -> bool:
 
 
 def _handle(kernel: Kernel, number: int, told: dict[str, Any]) -> RemoteObject:
-    kind, name = clean(told.get("type")) or "object", clean(told.get("name"))
+    kind, name = clip(told.get("type"), _SHOWN) or "object", clip(told.get("name"), _SHOWN)
     about = {
         "type": kind,
         "name": name,
@@ -291,16 +292,6 @@ def _updated(old: Any, new: Any) -> bool:
         return False
     _update(old, new)
     return True
-
-
-def clean(text: Any, most: int = _SHOWN) -> str:
-    """A short text that came from the kernel, in a form that can be written anywhere; empty if it is no text."""
-    if type(text) is not str:
-        return ""
-    data = text.encode("utf-8", "replace")
-    if len(data) <= most:
-        return data.decode("utf-8")
-    return data[:most].decode("utf-8", "ignore") + f"... ({len(data)} bytes)"
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from autograder.commands.own_cells import Cell, read_cells
 from autograder.course.course import CourseError
 from autograder.feedback import messages as words
+from autograder.run.own_check.cells import Cell, read_cells
 
 SECONDS = 60  # for one cell
 BUDGET = 300  # seconds for all cells together

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.batch.scores import notebook_problem
 from autograder.course.course import CourseError
+from autograder.intake.canonical import RefusedError, parse
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,11 @@ def read_cells(path: Path) -> tuple[list[Cell], float]:
         raise CourseError(f"{path} is a folder; name a notebook (in this folder: {inside})")
     if not path.is_file():
         raise CourseError(f"{path} is missing")
-    if problem := notebook_problem(path):
-        raise CourseError(problem)
     try:
+        parse(path.read_bytes())
         notebook = nbformat.read(path, as_version=4)
+    except RefusedError as error:
+        raise CourseError(f"{path.name}: {error}") from None
     except Exception as error:
         raise CourseError(f"{path} is not a valid notebook: {str(error).splitlines()[0]}") from error
     cells, by_hand = [], 0.0

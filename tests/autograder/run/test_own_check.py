@@ -11,9 +11,9 @@ import pytest
 from small_course import code, write
 
 from autograder.__main__ import main
-from autograder.commands import check as check_module
-from autograder.commands.check import check
 from autograder.course.course import CourseError
+from autograder.run.own_check import check as check_module
+from autograder.run.own_check.check import check
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 DIES = "\ndef dies(x):\n    import os\n    os._exit(1)"
