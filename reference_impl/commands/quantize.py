@@ -67,11 +67,10 @@ def quantization_report(text: str) -> str:
     return "\n".join([*lines, f"mean error: {_mean(errors):.5f}"])
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> None:
     """`python -m reference_impl quantize < INPUT`"""
     cli.parser("quantize", "Line 1 of standard input: weights; line 2: the group size.").parse_args(arguments)
     print(quantization_report(cli.read_input()))
-    return 0
 
 
 def _parse_weight(token: str, place: int) -> float:

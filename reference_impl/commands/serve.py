@@ -11,7 +11,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING
 
-from reference_impl.commands import weight_bits as quantized
+from reference_impl.commands import model_options
 from reference_impl.common import cli
 from reference_impl.common import optional as extras
 
@@ -27,11 +27,7 @@ def _parser() -> cli.Parser:
     parser.add_argument(
         "--model", default="smollm2-135m", help="smollm2-135m (default), course-target, a GGUF file or a folder"
     )
-    quantized.add(parser)
-    parser.add_argument(
-        "--draft", metavar="ngram|MODEL", help="drafts tokens by look-up, or with a smaller model: course-draft"
-    )
-    parser.add_argument("--draft-tokens", type=cli.whole_number, default=4, help="drafted tokens a round (4)")
+    model_options.add(parser)
     parser.add_argument("--name", help="what clients call the model (default: the name it has)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
     parser.add_argument("--port", type=_port, default=DEFAULT_PORT, help=f"({DEFAULT_PORT}); 0 takes a free one")
@@ -86,7 +82,6 @@ def _engine(options: argparse.Namespace) -> tuple[Engine, Tokenizer, str]:
     from reference_impl.checkpoints.weights import load
     from reference_impl.engine.config import EngineConfig
     from reference_impl.engine.engine import Engine, EngineStats
-    from reference_impl.engine.generate import usable_device
     from reference_impl.engine.request import FinishReason, Request
     from reference_impl.model.graphs import DecodeGraphs
     from reference_impl.speculative.speculator import SpeculationStats
@@ -101,16 +96,11 @@ def _engine(options: argparse.Namespace) -> tuple[Engine, Tokenizer, str]:
         prefix_sharing=not options.no_prefix_sharing,
         seed=options.seed,
     )
-    device = usable_device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    device = model_options.usable_device(options.device)
     _say(f"loading {options.model} ...")
     model, tokenizer = load(options.model, torch.float32 if device.type == "cpu" else torch.bfloat16, device)
-    quantized.apply(model, options)
-    speculator = None
-    if options.draft is not None:
-        from reference_impl.speculative import answer
-
-        room = config.n_blocks * config.block_size
-        speculator = answer.speculator(options.draft, options.draft_tokens, model, tokenizer, room)
+    model_options.quantize(model, options)
+    speculator = model_options.load_speculator(options, model, tokenizer, config.n_blocks * config.block_size)
     engine = Engine.for_llama(model, config, tokenizer, speculator=speculator)
     _say("warming up ...")  # kernels are compiled at their first use
     tried = engine.run([Request(i, (i,) * 3, max_tokens=4) for i in range(min(4, options.max_running))])

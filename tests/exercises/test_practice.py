@@ -19,7 +19,7 @@ from programs import BY_ID, EXERCISES, Exercise, fill_practice, run
 from reference_impl.bounds import arithmetic, batching
 from reference_impl.cache import blocks
 from reference_impl.commands.quantize import parse_quantization_input, quantization_report, quantize_group
-from reference_impl.decoding.greedy import speculative_report
+from reference_impl.commands.speculate import speculative_report
 
 
 def shown(value: float, decimals: int) -> str:

@@ -15,6 +15,7 @@ from in_process import assignment
 from released import cells, check_bundle, check_notebook
 
 from reference_impl.bounds import arithmetic
+from reference_impl.commands import speculate
 from reference_impl.decoding import greedy
 
 PS4 = assignment("ps4_speculative")
@@ -41,9 +42,9 @@ def test_rounds_and_reports_are_those_of_the_course(solved: dict[str, Any]) -> N
             draft = [rng.choice("ab:") for _ in target[1:]]
             assert solved["accept_greedy"](draft, target) == greedy.accept_greedy(draft, target)
             lines.append(f"draft: {' '.join(draft)} | target: {' '.join(target)}")
-            assert solved["parse_round"](lines[-1]) == greedy.parse_round(lines[-1])
+            assert solved["parse_round"](lines[-1]) == speculate.parse_round(lines[-1])
         text = "\n\n".join(lines)
-        assert solved["speculative_report"](text) == greedy.speculative_report(text)
+        assert solved["speculative_report"](text) == speculate.speculative_report(text)
 
 
 def test_expected_tokens_and_the_best_length_are_those_of_the_course(solved: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from reference_impl.benchmarks.quality.tasks import tasks
 from reference_impl.bounds.config import ModelConfig
 from reference_impl.checkpoints import weights
 from reference_impl.checkpoints.tokenizer import Tokenizer
-from reference_impl.commands import quantization_table as table_command
+from reference_impl.commands.measure import quantization_table as table_command
 from reference_impl.model.llama import Llama, Recompute
 from reference_impl.quantization.calibrate import Recipe, quantize_layers
 from reference_impl.quantization.forward import hidden_states

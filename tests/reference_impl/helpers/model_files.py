@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
 import numpy as np
+import tokenizers
 import torch
+from tokenizers import decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 
 from reference_impl.bounds.config import ModelConfig
+from reference_impl.checkpoints import weights
+from reference_impl.checkpoints.tokenizer import Tokenizer
 from reference_impl.model.llama import Llama
 
 TINY = ModelConfig("tiny", 2, 64, 4, 2, 16, 96, 50, max_context=32)
@@ -91,4 +96,18 @@ def write_gguf(
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+    return path
+
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX"
+
+
+def save_letters(path: Path, letters: str = LETTERS) -> Path:
+    """Saves a folder with a model of random weights, whose answers are noise, and one token for each letter."""
+    backend = tokenizers.Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.train_from_iterator([], trainers.BpeTrainer(initial_alphabet=list(letters), vocab_size=len(letters)))
+    config = replace(TINY, vocab_size=len(letters))
+    weights.save(path, config, random_model(config).views().items(), Tokenizer(backend))
     return path

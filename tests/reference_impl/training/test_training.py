@@ -16,9 +16,9 @@ import torch
 
 from reference_impl.__main__ import main
 from reference_impl.checkpoints import weights
+from reference_impl.commands import train_pair as command_module
 from reference_impl.common.errors import WeightsError
 from reference_impl.model.llama import Llama, Recompute
-from reference_impl.training import pair as pair_module
 from reference_impl.training.bpe import END, train_bpe
 from reference_impl.training.corpus import Stream, encode
 from reference_impl.training.distil import distillation_loss
@@ -270,7 +270,7 @@ def test_a_model_that_knows_nothing_needs_the_bits_of_its_vocabulary(texts: list
 def test_the_command_makes_a_pair_that_loads_and_goes_on_where_it_stopped(
     texts: list[Document], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pair_module, "documents", lambda docs: texts)
+    monkeypatch.setattr(command_module, "documents", lambda docs: texts)
     command = ["train-pair", "--tiny", "--docs", str(tmp_path), "--out", str(tmp_path / "out")]
     assert main(command) == 0
     assert "course-target, course-draft and MODEL_CARD.md" in capsys.readouterr().out
@@ -289,7 +289,7 @@ def test_the_command_makes_a_pair_that_loads_and_goes_on_where_it_stopped(
 def test_without_documentation_the_command_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pair_module, "find_docs", lambda: None)
+    monkeypatch.setattr(command_module, "find_docs", lambda: None)
     assert main(["train-pair", "--out", str(tmp_path)]) == 2
     assert "install Debian's python3.11-doc, name them with --docs FOLDER, or take --docstrings" in (
         capsys.readouterr().err
