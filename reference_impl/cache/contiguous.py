@@ -1,127 +1,22 @@
-"""The KV cache: what attention keeps of past tokens so that a decode step computes one token only, not the whole text.
+"""The simplest KV cache: one contiguous slot of memory a sequence, as long as the longest sequence allowed.
 
-This file holds the engine's one seam (`KVCache` gives a `ForwardBatch`, a model asks that for attention and knows
-nothing else of memory) and the simplest cache, one contiguous slot a sequence. `paged` puts blocks in place of the
-slots; `storage` serves both, for a slot is a block as long as the longest sequence allowed (Kwon et al. 2023, section
-3.1, shows what that wastes).
+The cache keeps the keys and values of past tokens, so that a decode step computes one token and not the whole text.
+Reserving a whole slot from the start wastes most of it (Kwon et al. 2023, section 3.1); `paged` puts blocks in place of
+the slots. `storage` serves both, since a slot is nothing but a very long block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
 
+from reference_impl.cache.interface import Chunk, ForwardBatch, OnePass, Usage, check_counts
 from reference_impl.cache.storage import KVStorage, PackedBatch, pack
 
 if TYPE_CHECKING:
     from reference_impl.bounds.config import ModelConfig
-
-Chunk = tuple[Hashable, Sequence[int]]  # a sequence and its new token ids
-
-
-class ForwardBatch(Protocol):
-    """One forward pass over the new tokens of several sequences, packed one after another."""
-
-    tokens: Tensor  # int64 [n_tokens]
-    positions: Tensor  # int64 [n_tokens], each token's place in its own sequence
-    last_rows: Tensor  # int64 [n_sequences], row of each sequence's last new token
-
-    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Stores k and v, returns causal grouped-query attention over each token's own sequence so far.
-
-        q and the result: [n_tokens, n_heads, head_dim]; k, v: [n_tokens, n_kv_heads, head_dim]; RoPE applied already.
-        A batch may offer `attend_rotated` besides (see `PackedBatch`), which applies RoPE on the way.
-        """
-
-
-class KVCache(Protocol):
-    """Memory of many sequences. One pass at a time: `extend`, run the model, then `commit` (or `abort` if it failed).
-
-    While a pass is open every other change raises RuntimeError. Unknown sequences raise KeyError, a full cache
-    MemoryError; after either, everything is as it was.
-    """
-
-    @property
-    def capacity(self) -> int:
-        """The most tokens that one sequence can ever have; a longer request is to be refused at once."""
-
-    def add(self, seq: Hashable, tokens: Sequence[int] = ()) -> int:
-        """Registers a sequence; returns how many of `tokens` are cached already, always fewer than all of them.
-
-        The caller computes the rest with `extend`. ValueError if `seq` is there already.
-        """
-
-    def length(self, seq: Hashable) -> int:
-        """Tokens of this sequence in the cache."""
-
-    def can_extend(self, counts: Sequence[tuple[Hashable, int]]) -> bool:
-        """Would `extend` by these numbers of tokens succeed?"""
-
-    def extend(self, chunks: Sequence[Chunk]) -> ForwardBatch:
-        """Reserves room for each sequence's new token ids and advances the lengths.
-
-        ValueError for no chunk, an empty chunk or a sequence named twice.
-        """
-
-    def commit(self, batch: ForwardBatch) -> None:
-        """The pass is done: full blocks may be shared from now on."""
-
-    def abort(self, batch: ForwardBatch) -> None:
-        """The pass failed: lengths and block tables are as before `extend`."""
-
-    def truncate(self, seq: Hashable, length: int) -> None:
-        """Drops the tail, so that `length` tokens stay (rejected drafts). ValueError if there are fewer."""
-
-    def free(self, seq: Hashable) -> None:
-        """Forgets a sequence; a second time is a KeyError."""
-
-
-@dataclass(frozen=True)
-class Usage:
-    """How much of the memory that sequences have reserved holds tokens; shared tokens count once."""
-
-    tokens: int
-    reserved_tokens: int
-    bytes_per_token: int
-
-    @property
-    def waste_bytes(self) -> int:
-        """Bytes reserved and empty."""
-        return (self.reserved_tokens - self.tokens) * self.bytes_per_token
-
-
-def check_counts(counts: Sequence[tuple[Hashable, int]]) -> None:
-    """ValueError unless there is at least one sequence, each named once, each with at least one new token."""
-    if not counts:
-        raise ValueError("a pass needs at least one sequence with new tokens")
-    seen: set[Hashable] = set()
-    for seq, n_tokens in counts:
-        if n_tokens < 1:
-            raise ValueError(f"sequence {seq!r} has no new token in this pass")
-        if seq in seen:
-            raise ValueError(f"sequence {seq!r} is named twice in one pass")
-        seen.add(seq)
-
-
-class OnePass:
-    """Lets one pass be open at a time, so that taking it back never meets changes that came after it."""
-
-    def __init__(self) -> None:
-        self._open: ForwardBatch | None = None
-
-    def require_no_open_pass(self) -> None:
-        """RuntimeError while a pass is open."""
-        if self._open is not None:
-            raise RuntimeError("a forward pass is open: commit or abort it before the cache is changed")
-
-    def _close(self, batch: ForwardBatch) -> None:
-        if self._open is None or batch is not self._open:
-            raise ValueError("this batch is not the open pass: it was committed or aborted already")
-        self._open = None
 
 
 class ContiguousCache(OnePass):

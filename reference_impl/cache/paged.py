@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from reference_impl.cache.blocks import BlockAllocator, Growth
-from reference_impl.cache.contiguous import Chunk, ForwardBatch, OnePass, Usage, check_counts
+from reference_impl.cache.interface import Chunk, ForwardBatch, OnePass, Usage, check_counts
 from reference_impl.cache.prefix import ROOT, PrefixIndex
 from reference_impl.cache.storage import KVStorage, PackedBatch, pack
 

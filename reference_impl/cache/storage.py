@@ -40,10 +40,6 @@ class KVStorage:
         n_layers, _, n_kv_heads, _, head_dim = self.k.shape
         return 2 * n_layers * n_kv_heads * head_dim * self.k.element_size()
 
-    @property
-    def block_bytes(self) -> int:
-        return self.block_size * self.bytes_per_token
-
     def copy_block(self, source: int, copy: int) -> None:
         """Copies the keys and values of all layers from one block to another."""
         self.k[:, copy] = self.k[:, source]

@@ -26,7 +26,7 @@ from reference_impl.engine.scheduler import Chunk, Scheduler, Step
 from reference_impl.speculative.rounds import choose_rounds
 
 if TYPE_CHECKING:
-    from reference_impl.cache.contiguous import ForwardBatch, KVCache
+    from reference_impl.cache.interface import ForwardBatch, KVCache
     from reference_impl.cache.offload import Offloader
     from reference_impl.cache.storage import KVStorage
     from reference_impl.model.llama import Llama

@@ -19,7 +19,7 @@ from reference_impl.engine.request import RequestState
 from reference_impl.speculative.rounds import with_drafts
 
 if TYPE_CHECKING:
-    from reference_impl.cache.contiguous import ForwardBatch, KVCache
+    from reference_impl.cache.interface import ForwardBatch, KVCache
     from reference_impl.cache.offload import Offloader
 
 

@@ -23,7 +23,7 @@ from reference_impl import kernels
 from reference_impl.bounds.config import ModelConfig
 
 if TYPE_CHECKING:
-    from reference_impl.cache.contiguous import ForwardBatch
+    from reference_impl.cache.interface import ForwardBatch
 
 
 AtOnce = Callable[[Tensor, Tensor | None, Tensor, float, bool], tuple[Tensor, Tensor]]

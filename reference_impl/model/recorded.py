@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from reference_impl.cache.storage import KVStorage, PackedBatch
 
 if TYPE_CHECKING:
-    from reference_impl.cache.contiguous import ForwardBatch
+    from reference_impl.cache.interface import ForwardBatch
     from reference_impl.kernels.cpu.threads import Recording
 
 MOST_TOKENS = 63  # a longer pass is left to the model: its work is large beside the launches

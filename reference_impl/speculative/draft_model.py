@@ -18,7 +18,7 @@ from reference_impl.decoding.next_tokens import choose_with_probs
 from reference_impl.speculative.drafts import Draft, Wanted
 
 if TYPE_CHECKING:
-    from reference_impl.cache.contiguous import ForwardBatch, KVCache
+    from reference_impl.cache.interface import ForwardBatch, KVCache
     from reference_impl.model.llama import Llama
 
 Model = Callable[["ForwardBatch", Tensor], Tensor]  # (batch, rows) -> logits [n_rows, vocabulary]

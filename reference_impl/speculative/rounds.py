@@ -27,7 +27,7 @@ from reference_impl.decoding.sampling import processed_probs
 from reference_impl.speculative.drafts import Draft
 
 if TYPE_CHECKING:
-    from reference_impl.cache.contiguous import KVCache
+    from reference_impl.cache.interface import KVCache
     from reference_impl.engine.request import RequestState
     from reference_impl.engine.scheduler import Chunk
 

@@ -24,7 +24,7 @@ from reference_impl.bounds.config import MODELS, ModelConfig
 from reference_impl.model.llama import Llama
 
 if TYPE_CHECKING:
-    from reference_impl.cache.contiguous import ForwardBatch
+    from reference_impl.cache.interface import ForwardBatch
 
 ALPHAS = (0.6, 0.8, 0.9)
 WITHIN = 0.15  # of the predicted speed-up

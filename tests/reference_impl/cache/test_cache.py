@@ -10,7 +10,8 @@ import torch
 from cache_oracle import TINY, assert_same, recomputed, step, text, tiny_llama
 
 from reference_impl.bounds.config import MODELS
-from reference_impl.cache.contiguous import ContiguousCache, KVCache
+from reference_impl.cache.contiguous import ContiguousCache
+from reference_impl.cache.interface import KVCache
 from reference_impl.cache.paged import PagedCache
 
 

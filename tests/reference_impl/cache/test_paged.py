@@ -236,11 +236,11 @@ def test_a_lack_of_blocks_names_the_blocks() -> None:
 
 def test_8192_tokens_of_llama_3_8b_take_512_blocks_of_2_mib() -> None:
     kv = PagedCache(MODELS["llama-3-8b"], 520, 16, dtype=torch.bfloat16, device="meta")
-    assert kv.storage.block_bytes == 2 * 2**20
+    assert kv.block_size * kv.storage.bytes_per_token == 2 * 2**20
     kv.add("a")
     kv.commit(kv.extend([("a", [0] * 8192)]))
     assert len(kv.block_table("a")) == 512
-    assert 512 * kv.storage.block_bytes == 2**30
+    assert 512 * kv.block_size * kv.storage.bytes_per_token == 2**30
     assert kv.usage().waste_bytes == 0
 
 

@@ -26,7 +26,7 @@ from serving_oracle import (
     tiny_model,
 )
 
-from reference_impl.cache.contiguous import ForwardBatch
+from reference_impl.cache.interface import ForwardBatch
 from reference_impl.cache.paged import PagedCache
 from reference_impl.decoding.sampling import SamplingParams
 from reference_impl.engine.config import EngineConfig

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from reference_impl.bounds.config import ModelConfig
-from reference_impl.cache.contiguous import KVCache
+from reference_impl.cache.interface import KVCache
 from reference_impl.model.llama import Llama, Recompute
 
 TINY = ModelConfig(

@@ -17,7 +17,7 @@ import uvicorn
 from torch import Tensor
 
 from reference_impl.bounds.config import ModelConfig
-from reference_impl.cache.contiguous import ForwardBatch
+from reference_impl.cache.interface import ForwardBatch
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.engine import Engine
 from reference_impl.loadtest.idle import parse_metrics

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from reference_impl.bounds.config import ModelConfig
-from reference_impl.cache.contiguous import ForwardBatch
+from reference_impl.cache.interface import ForwardBatch
 from reference_impl.decoding.sampling import SamplingParams, processed_probs, sample
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.engine import Engine
