@@ -1,9 +1,10 @@
 """Serving by arithmetic: how long must a step take, how much fits, what helps. Bounds to predict with before measuring.
 
 Everything follows from two facts: a GPU computes so many FLOPs and moves so many bytes a second (`hardware`), and a
-step has to compute 2 FLOPs per parameter and token and to read each weight once. Times are in seconds, sizes in bytes,
-1 GB is 10^9 bytes. `deployment` puts the formulas together for one model on one kind of GPU. After Stanford CS336,
-lecture 10. Standard library only.
+step has to compute 2 FLOPs per parameter and token and to read each weight once. The functions here are the short
+formulas that fit on paper, and each says what it leaves out; `deployment` puts them together for one model on one kind
+of GPU, with a roofline for each kind of operator. Times are in seconds, sizes in bytes, 1 GB is 10^9 bytes. After
+Stanford CS336, lecture 10. Standard library only.
 """
 
 import math
@@ -28,7 +29,11 @@ def attention_flops(n_layers: int, n_heads: int, head_dim: int, n_tokens: int) -
 def time_to_first_token(
     n_params: float, n_tokens: int, peak_flops: float, utilization: float, attention: float = 0.0
 ) -> float:
-    """Seconds of a prefill at this share (0 to 1) of peak; `attention`: what `attention_flops` says, or 0."""
+    """Seconds of a compute-bound prefill at this share (0 to 1) of peak; `attention`: from `attention_flops`, or 0.
+
+    It leaves out the reading of the weights, which takes longer than the arithmetic of a prompt of fewer tokens than
+    the ridge times the share. `Deployment.prefill_seconds` counts it.
+    """
     _positive(peak_flops=peak_flops, utilization=utilization)
     if utilization > 1:
         raise ValueError(f"utilization is a share of the peak, at most 1, got {utilization}")
@@ -53,7 +58,11 @@ def kv_bytes_per_token(n_layers: int, n_kv_heads: int, head_dim: int, bytes_per_
 def decode_step(
     batch: int, context: int, weight_bytes: float, kv_bytes_per_token: float, bandwidth: float
 ) -> tuple[float, float]:
-    """(seconds, tokens per second of the batch): a step reads the weights once and each sequence's own KV cache."""
+    """(seconds, tokens per second of the batch): a step reads the weights once and each sequence's own KV cache.
+
+    It leaves out arithmetic, and is right while the linear layers are memory-bound: with 16-bit weights, while the
+    batch is below the ridge. `Deployment.step` counts both.
+    """
     _positive(weight_bytes=weight_bytes, bandwidth=bandwidth)
     if context < 0 or kv_bytes_per_token < 0:
         raise ValueError(f"context and KV bytes cannot be negative, got {context} and {kv_bytes_per_token}")
@@ -113,7 +122,10 @@ def gpus_needed(weight_bytes: float, memory_bytes: float) -> int:
 
 
 def step_seconds(weight_bytes: float, kv_bytes: float, bandwidth: float, n_gpus: int) -> float:
-    """A decode step over `n_gpus` that each read their own share at the same time; communication comes on top."""
+    """A decode step over `n_gpus` that each read their own share at the same time.
+
+    It leaves out arithmetic, as `decode_step` does, and communication.
+    """
     _positive(bandwidth=bandwidth)
     return (weight_bytes + kv_bytes) / (bandwidth * _count(n_gpus=n_gpus))
 
@@ -121,13 +133,23 @@ def step_seconds(weight_bytes: float, kv_bytes: float, bandwidth: float, n_gpus:
 # --- Roofline: which of the two limits binds, and where does it change? ---------------------------------------------
 
 
+def compute_bound_batch(n_params: float, weight_bytes: float, ridge: float) -> int:
+    """The smallest batch at which the linear layers of a decode step are compute-bound, at any length of context.
+
+    They read `weight_bytes` once and compute 2 FLOPs per parameter and sequence. With 16-bit weights it is the ridge.
+    """
+    _positive(n_params=n_params, weight_bytes=weight_bytes, ridge=ridge)
+    return math.ceil(ridge * weight_bytes / (2 * n_params))
+
+
 def crossing_batch(
     flops_per_sequence: float, bytes_per_sequence: float, shared_bytes: float, ridge: float
 ) -> int | None:
-    """The smallest batch at which a decode step is limited by arithmetic; None if no batch is.
+    """The smallest batch whose step as a whole needs longer for its FLOPs than for its bytes; None if no batch does.
 
     A sequence costs `flops_per_sequence` and reads `bytes_per_sequence` (its KV cache) beside `shared_bytes`, the
-    weights. With growing batch the intensity tends to flops / bytes of a sequence: no crossing below the ridge.
+    weights. With growing batch the intensity tends to flops / bytes of a sequence: no crossing below the ridge. The
+    linear layers alone cross earlier: `compute_bound_batch`.
     """
     _positive(flops_per_sequence=flops_per_sequence, ridge=ridge)
     surplus = flops_per_sequence - ridge * bytes_per_sequence  # FLOPs that a sequence adds beyond what its bytes hide
@@ -137,7 +159,7 @@ def crossing_batch(
 def crossing_context(
     n_params: float, kv_bytes_per_token: float, ridge: float, attention_flops_per_token: float = 0.0
 ) -> float:
-    """Tokens of context at and above which decode stays limited by bandwidth at every batch size.
+    """Tokens of context at and above which a decode step as a whole reads longer than it computes, at every batch size.
 
     `attention_flops_per_token`: FLOPs of one new token per token of its context (4 · layers · heads · head_dim), 0 to
     leave attention out. Infinite where attention alone is above the ridge.
@@ -176,9 +198,9 @@ def best_draft_length(
 ) -> int:
     """The k >= 0 with the highest speed-up, the smallest one on a tie.
 
-    `verify(k)`: cost of a target pass over k + 1 tokens in plain passes, 1 where not given; it grows where arithmetic
-    binds, as in a large batch (`Deployment.verify_cost`), and is never below 1. Raises ValueError where longer drafts
-    are better without end (α = 1, or drafts for nothing) and no `max_k` says where to stop.
+    `verify(k)`: cost of a target pass over k + 1 tokens in plain passes, 1 where not given; it grows where the linear
+    layers are compute-bound, as in a large batch (`Deployment.verify_cost`), and is never below 1. Raises ValueError
+    where longer drafts are better without end (α = 1, or drafts for nothing) and no `max_k` says where to stop.
     """
     if cost >= 1:
         return 0  # k + 1 tokens for k + 1 target passes' worth of time, at best

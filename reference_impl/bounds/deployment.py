@@ -1,8 +1,10 @@
 """One model on one kind of GPU: all bounds of `arithmetic` for it, and which of the limits binds.
 
-The one idea: a decode step has three limits. It must read its bytes (bandwidth), compute its FLOPs (arithmetic), and
-its weights and caches must be in memory at all (capacity). Over several GPUs each holds and does an equal share, and
-communication comes on top. Standard library only.
+A step has three limits. It must read its bytes (bandwidth), compute its FLOPs (arithmetic), and its weights and caches
+must be in memory at all (capacity). Linear layers and attention run one after the other, so each has a roofline of its
+own (Williams, Waterman and Patterson, 2009) and their times add: reading the KV caches hides no arithmetic of the
+linear layers. Over several GPUs each holds and does an equal share, and communication comes on top. Standard library
+only.
 """
 
 from collections.abc import Callable
@@ -14,16 +16,42 @@ from reference_impl.bounds.hardware import Gpu
 
 
 @dataclass(frozen=True)
-class Step:
-    """One forward pass of a batch: seconds that its bytes take, seconds that its FLOPs take."""
+class Operators:
+    """All operators of one kind in a pass: they read while they compute, so the slower of the two sets their time."""
 
-    memory_seconds: float
-    compute_seconds: float
-    n_tokens: int  # that it yields, all sequences together
+    memory_seconds: float  # that their bytes take
+    compute_seconds: float  # that their FLOPs take
 
     @property
     def seconds(self) -> float:
         return max(self.memory_seconds, self.compute_seconds)
+
+    @property
+    def compute_bound(self) -> bool:
+        return self.compute_seconds > self.memory_seconds
+
+
+@dataclass(frozen=True)
+class Step:
+    """One forward pass of a batch: its linear layers, then its attention."""
+
+    linear: Operators
+    attention: Operators
+    n_tokens: int  # that it yields, all sequences together
+
+    @property
+    def seconds(self) -> float:
+        return self.linear.seconds + self.attention.seconds
+
+    @property
+    def memory_seconds(self) -> float:
+        """Seconds that all bytes take."""
+        return self.linear.memory_seconds + self.attention.memory_seconds
+
+    @property
+    def compute_seconds(self) -> float:
+        """Seconds that all FLOPs take."""
+        return self.linear.compute_seconds + self.attention.compute_seconds
 
     @property
     def tokens_per_second(self) -> float:
@@ -31,6 +59,7 @@ class Step:
 
     @property
     def limit(self) -> str:
+        """Which of the two the step as a whole needs longer for; its linear layers can be compute-bound earlier."""
         return "bandwidth" if self.memory_seconds >= self.compute_seconds else "arithmetic"
 
 
@@ -76,35 +105,46 @@ class Deployment:
 
         `input_embedding=False` leaves an untied input table out of the bytes: only one row a token is looked up there.
         """
-        bytes_read = self.used_bytes(batch, context)
-        if not input_embedding:
-            params = self.model.params_read_per_step
-            left_out = self.weight_bytes - arithmetic.weight_bytes(params, self.weight_bits, self.group_size)
-            bytes_read -= left_out
+        params = self.model.n_params if input_embedding else self.model.params_read_per_step
+        rows = batch * new_tokens
         return Step(
-            memory_seconds=arithmetic.step_seconds(bytes_read, 0, self.gpu.bandwidth, self.n_gpus),
-            compute_seconds=batch * new_tokens * self._flops_per_token(context) / (self.gpu.peak_flops * self.n_gpus),
+            linear=self._operators(
+                arithmetic.weight_bytes(params, self.weight_bits, self.group_size), 2 * self.model.n_params * rows
+            ),
+            attention=self._operators(
+                batch * context * self.kv_bytes_per_token, rows * context * self._attention_flops_per_context_token
+            ),
             n_tokens=batch,
         )
 
     def prefill_seconds(self, n_tokens: int, utilization: float = 0.5, attention: bool = True) -> float:
-        """Time to first token of a prompt at this share of peak, with or without the causal attention term."""
+        """Time to first token of a prompt at this share of peak, with or without causal attention.
+
+        A prompt that is too short to keep the arithmetic busy takes as long as the reading of the weights.
+        """
         model = self.model
-        extra = arithmetic.attention_flops(model.n_layers, model.n_heads, model.head_dim, n_tokens) if attention else 0
-        peak = self.gpu.peak_flops * self.n_gpus
-        return arithmetic.time_to_first_token(model.n_params, n_tokens, peak, utilization, extra)
+        linear = self._operators(self.weight_bytes, arithmetic.prefill_flops(model.n_params, n_tokens), utilization)
+        if not attention:
+            return linear.seconds
+        flops = arithmetic.attention_flops(model.n_layers, model.n_heads, model.head_dim, n_tokens)
+        return linear.seconds + self._operators(n_tokens * self.kv_bytes_per_token, flops, utilization).seconds
 
     def intensity(self, batch: int, context: int) -> float:
-        """FLOP per byte of a decode step, attention included; bandwidth binds below `gpu.ridge`."""
+        """FLOP per byte of a decode step as a whole, attention included."""
         return batch * self._flops_per_token(context) / self.used_bytes(batch, context)
 
+    @property
+    def compute_bound_batch(self) -> int:
+        """The smallest batch at which the linear layers of a decode step are compute-bound, whether it fits or not."""
+        return arithmetic.compute_bound_batch(self.model.n_params, self.weight_bytes, self.gpu.ridge)
+
     def crossing_batch(self, context: int) -> int | None:
-        """The smallest batch at which arithmetic binds a decode step, whether it fits or not; None if never."""
+        """The smallest batch whose step as a whole computes longer than it reads, fitting or not; None if never."""
         kv_bytes = context * self.kv_bytes_per_token
         return arithmetic.crossing_batch(self._flops_per_token(context), kv_bytes, self.weight_bytes, self.gpu.ridge)
 
     def crossing_context(self) -> float:
-        """Tokens of context from which on no batch size makes decode limited by arithmetic (attention included)."""
+        """Tokens of context from which on no step as a whole computes longer than it reads (attention included)."""
         attention = self._attention_flops_per_context_token
         return arithmetic.crossing_context(self.model.n_params, self.kv_bytes_per_token, self.gpu.ridge, attention)
 
@@ -115,9 +155,18 @@ class Deployment:
         return self.step(batch, context).limit
 
     def verify_cost(self, batch: int, context: int) -> Callable[[int], float]:
-        """k -> cost of checking k drafted tokens a sequence, in plain decode steps: 1 until arithmetic binds."""
+        """k -> cost of checking k drafted tokens a sequence, in plain decode steps.
+
+        It is 1 until the linear layers are compute-bound: with 16-bit weights, until batch times k + 1 is the ridge.
+        """
         plain = self.step(batch, context).seconds
         return lambda k: self.step(batch, context, new_tokens=k + 1).seconds / plain
+
+    def _operators(self, n_bytes: float, flops: float, utilization: float = 1.0) -> Operators:
+        return Operators(
+            memory_seconds=n_bytes / (self.gpu.bandwidth * self.n_gpus),
+            compute_seconds=flops / (self.gpu.peak_flops * utilization * self.n_gpus),
+        )
 
     @property
     def _attention_flops_per_context_token(self) -> int:

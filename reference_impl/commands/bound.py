@@ -47,12 +47,15 @@ class Bounds:
     tokens_per_second_per_sequence: float
     step_seconds_without_input_embedding: float
     tokens_per_second_without_input_embedding: float
-    memory_seconds: float
-    compute_seconds: float
+    memory_seconds: float  # of all bytes
+    compute_seconds: float  # of all FLOPs
+    linear_seconds: float  # of the linear layers: their bytes or their FLOPs, whichever take longer
+    attention_seconds: float  # the same of attention
     intensity: float  # FLOP per byte
     ridge: float
     limit: str  # "bandwidth", "arithmetic" or "capacity"
-    arithmetic_binds_from_batch: int | None
+    linear_layers_compute_bound_from_batch: int
+    arithmetic_binds_from_batch: int | None  # in the step as a whole
     arithmetic_can_bind_below_context: float | None  # None: at any context
 
 
@@ -91,9 +94,12 @@ def compute(deployment: Deployment, batch: int, context: int, utilization: float
         tokens_per_second_without_input_embedding=without_table.tokens_per_second,
         memory_seconds=step.memory_seconds,
         compute_seconds=step.compute_seconds,
+        linear_seconds=step.linear.seconds,
+        attention_seconds=step.attention.seconds,
         intensity=deployment.intensity(batch, context),
         ridge=deployment.gpu.ridge,
         limit=deployment.limit(batch, context),
+        linear_layers_compute_bound_from_batch=deployment.compute_bound_batch,
         arithmetic_binds_from_batch=deployment.crossing_batch(context),
         arithmetic_can_bind_below_context=crossing if math.isfinite(crossing) else None,
     )
@@ -112,16 +118,19 @@ def describe(bounds: Bounds, max_context: int) -> str:
         ("sequences that fit", f"{b.max_sequences:,} of {b.context:,} tokens"),
         ("prefill", f"{_ms(b.prefill_seconds)}   (one prompt of {b.context:,} tokens at {b.utilization:.0%} of peak)"),
         ("  without attention", f"{_ms(b.prefill_seconds_without_attention)}   (2 FLOPs per parameter and token)"),
-        ("decode step", f"{_ms(b.step_seconds)}   (at least: every weight and the KV cache read once)"),
+        ("decode step", f"{_ms(b.step_seconds)}   (at least: linear layers, then attention)"),
+        ("  linear layers", f"{_ms(b.linear_seconds)}   (every weight read once, or their FLOPs if those take longer)"),
+        ("  attention", f"{_ms(b.attention_seconds)}   (every KV cache read once, or its FLOPs)"),
         ("  all sequences", f"{_rate(b.tokens_per_second)}"),
         ("  each sequence", f"{_rate(b.tokens_per_second_per_sequence)}"),
         (
             "  without the input table",
             f"{_ms(b.step_seconds_without_input_embedding)}, {_rate(b.tokens_per_second_without_input_embedding)}",
         ),
-        ("  bytes / FLOPs take", f"{_ms(b.memory_seconds)} / {_ms(b.compute_seconds)}"),
+        ("  all bytes / all FLOPs", f"{_ms(b.memory_seconds)} / {_ms(b.compute_seconds)}"),
         ("intensity", f"{b.intensity:,.1f} FLOP/byte, ridge {b.ridge:,.1f}"),
         ("limit", _limit(b)),
+        ("linear layers", f"compute-bound from batch {b.linear_layers_compute_bound_from_batch:,} on"),
         ("arithmetic would bind", _crossing(b)),
     ]
     if b.context > max_context:

@@ -27,7 +27,15 @@ from reference_impl.decoding.greedy import accept_greedy
 from reference_impl.decoding.rejection import acceptance, residual, speculative_round
 from reference_impl.quantization.groupwise import dequantize_groupwise, quantize_groupwise
 
-STEP = ["step.memorySeconds", "step.computeSeconds", "step.seconds", "step.rate", "step.limit"]
+STEP = [
+    "step.linearSeconds",
+    "step.attentionSeconds",
+    "step.memorySeconds",
+    "step.computeSeconds",
+    "step.seconds",
+    "step.rate",
+    "step.limit",
+]
 CLOSE = {"rel": 1e-12, "abs": 1e-12}
 
 
@@ -40,14 +48,16 @@ def test_the_bounds_of_a_deployment_are_those_of_the_python_class() -> None:
         settings = {"bits": bits, "group": group or 0, "kvBits": kv_bits, "n": n_gpus}
         points = [(1, 64), (8, 2048), (237, 2048), (1024, 300)]
         then: list[Any] = [("read", ["weights"]), ("read", ["kv"]), ("read", ["fits"]), ("crossingContext", [])]
+        then.append(("read", ["computeBoundBatch"]))
         values: list[Any] = [python.weight_bytes, python.kv_bytes_per_token, python.weights_fit]
-        values.append(python.crossing_context())
+        values += [python.crossing_context(), python.compute_bound_batch]
         for batch, context in points:
             step = python.step(batch, context)
             then += [(part, [batch, context]) for part in STEP]
             then += [("intensity", [batch, context]), ("limit", [batch, context])]
             then += [("maxSequences", [context]), ("crossingBatch", [context]), ("verifyCost", [batch, context, 4])]
-            values += [step.memory_seconds, step.compute_seconds, step.seconds, step.tokens_per_second, step.limit]
+            values += [step.linear.seconds, step.attention.seconds, step.memory_seconds, step.compute_seconds]
+            values += [step.seconds, step.tokens_per_second, step.limit]
             values += [python.intensity(batch, context), python.limit(batch, context), python.max_sequences(context)]
             values += [python.crossing_batch(context), python.verify_cost(batch, context)(4)]
         cases.append(call("shared/arithmetic.js", "deploy", model(name), gpu(card), settings, then=then))

@@ -49,16 +49,15 @@ class RoomyCache:
 
 
 def pass_seconds(chunks: Sequence[tuple[int, int]]) -> float:
-    """A pass over tokens from..to-1 of each request: its bytes or its FLOPs, whichever takes longer."""
+    """A pass over tokens from..to-1 of each request: in the linear layers, then in attention, bytes or FLOPs."""
     config, card = MODELS[MODEL], GPUS[CARD]
     python = Deployment(config, card)
     shape = (config.n_layers, config.n_heads, config.head_dim)
-    flops = sum(
-        2 * config.n_params * (to - start) + attention_flops(*shape, to) - attention_flops(*shape, start)
-        for start, to in chunks
-    )
-    n_bytes = python.weight_bytes + sum(to for _, to in chunks) * python.kv_bytes_per_token
-    return max(flops / card.peak_flops, n_bytes / card.bandwidth)
+    linear = 2 * config.n_params * sum(to - start for start, to in chunks)
+    attention = sum(attention_flops(*shape, to) - attention_flops(*shape, start) for start, to in chunks)
+    cached = sum(to for _, to in chunks) * python.kv_bytes_per_token
+    parts = [(python.weight_bytes, linear), (cached, attention)]
+    return sum(max(n_bytes / card.bandwidth, flops / card.peak_flops) for n_bytes, flops in parts)
 
 
 def served(requests: list[dict[str, int]], kind: str, slots: int, budget: int) -> tuple[list[Any], list[list[float]]]:

@@ -61,7 +61,7 @@ function view(state, env) {
     ? "At k = 0 the speed is that of plain decoding. The rest comes when you commit."
     : `α ${tick(state.alpha)}, a draft pass costs ${tick(state.cost)}, batch ${int(state.batch)}: ` +
       (best === 0 ? "no draft pays for itself, k = 0 is best." : `k = ${best} is best: ${num(row.tokens)} tokens a round, ${fixed(row.speedup, 2)} times as fast as plain decoding.`) +
-      (row.verify > 1.005 || rows[4].verify > 1.005 ? ` Arithmetic binds: checking 5 tokens costs ${fixed(rows[4].verify, 2)} plain steps here.` : " Bandwidth binds: checking 5 tokens costs as much as writing one.");
+      (row.verify > 1.005 || rows[4].verify > 1.005 ? ` The linear layers are compute-bound: checking 5 tokens costs ${fixed(rows[4].verify, 2)} plain steps here.` : " All layers are memory-bound: checking 5 tokens costs as much as writing one.");
   const table = {
     caption: `${MODELS[state.model].name} on ${env.gpu.name}, α = ${tick(state.alpha)}, draft cost ${tick(state.cost)}, batch ${int(state.batch)}`,
     head: ["k", "Tokens a round", "Cost of the check", "Speed-up"],

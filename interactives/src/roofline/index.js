@@ -16,9 +16,9 @@ const controls = () => [
 
 function question(state, { gpu }) {
   const found = roofline(MODELS[state.model], gpu, state);
-  const naive = Math.round((found.ridge * state.weight_bits) / 16);
+  const naive = found.computeBoundBatch;
   const options = [
-    { text: `About batch ${int(naive)}`, value: naive, explain: "That counts the weights alone. Each sequence also reads its own KV cache, and that grows with the batch." },
+    { text: `About batch ${int(naive)}`, value: naive, explain: "From there the linear layers are compute-bound. The step as a whole is not: each sequence also reads its own KV cache." },
     { text: "At no batch size", value: null, explain: "This context is short enough: the FLOPs that a sequence adds outgrow the bytes of its KV cache." },
   ];
   const other = found.crossingBatch ?? 2 * naive;
@@ -30,7 +30,7 @@ function question(state, { gpu }) {
   return {
     key: "roofline-crossing",
     kind: "choice",
-    text: `${MODELS[state.model].name} on ${gpu.name}, ${int(state.context)} tokens of context for each sequence. From which batch on is a decode step limited by arithmetic and no longer by bandwidth?`,
+    text: `${MODELS[state.model].name} on ${gpu.name}, ${int(state.context)} tokens of context for each sequence. From which batch on does a decode step as a whole, attention included, need longer for its arithmetic than for its reading?`,
     options: options.map(({ text: words, correct, explain }) => ({ text: words, correct, explain })),
     explain: `${tends} Memory is full at ${int(found.maxBatch)} sequences.`,
   };

@@ -16,6 +16,7 @@ export function roofline(model, gpu, { batch, context, prompt, weight_bits: bits
     limit: here.limit(batch, context),
     share: (batch * here.flops(context)) / step.seconds / gpu.peak, // of the peak that the decode step uses
     ceiling: here.limitIntensity(context), // of decode at any batch
+    computeBoundBatch: here.computeBoundBatch,
     crossingBatch: here.crossingBatch(context),
     crossingContext: here.crossingContext(),
     maxBatch: here.maxSequences(context),

@@ -20,27 +20,40 @@ export function deploy(model, gpu, { bits = 16, group = 0, kvBits = 16, n = 1 } 
   const used = (batch, context) => weights + batch * context * kv;
   const memory = gpu.memory * n;
 
+  /** Linear layers and attention follow one another, and each takes as long as its bytes or its FLOPs. */
   function step(batch, context, newTokens = 1) {
-    const memorySeconds = used(batch, context) / (gpu.bandwidth * n);
-    const computeSeconds = (batch * newTokens * flops(context)) / (gpu.peak * n);
-    const seconds = Math.max(memorySeconds, computeSeconds);
-    return { memorySeconds, computeSeconds, seconds, rate: batch / seconds, limit: memorySeconds >= computeSeconds ? "bandwidth" : "arithmetic" };
+    const rows = batch * newTokens;
+    const linear = operators(weights, 2 * model.params * rows);
+    const attending = operators(batch * context * kv, rows * context * attention);
+    const seconds = linear.seconds + attending.seconds;
+    const memorySeconds = linear.memorySeconds + attending.memorySeconds;
+    const computeSeconds = linear.computeSeconds + attending.computeSeconds;
+    const limit = memorySeconds >= computeSeconds ? "bandwidth" : "arithmetic"; // of the step as a whole
+    return { linearSeconds: linear.seconds, attentionSeconds: attending.seconds, memorySeconds, computeSeconds, seconds, rate: batch / seconds, limit };
+  }
+
+  function operators(bytes, flops) {
+    const memorySeconds = bytes / (gpu.bandwidth * n);
+    const computeSeconds = flops / (gpu.peak * n);
+    return { memorySeconds, computeSeconds, seconds: Math.max(memorySeconds, computeSeconds) };
   }
 
   return {
-    weights, kv, attention, memory, used, step, flops,
+    weights, kv, attention, memory, used, step, operators, flops,
     fits: weights <= memory,
     intensity: (batch, context) => (batch * flops(context)) / used(batch, context),
     /** What the intensity tends to as the batch grows. */
     limitIntensity: (context) => flops(context) / (context * kv),
     limit: (batch, context) => (used(batch, context) > memory ? "capacity" : step(batch, context).limit),
     maxSequences: (context) => (weights > memory ? 0 : Math.floor((memory - weights) / (kv * context))),
-    /** The smallest batch limited by arithmetic; null if none is. */
+    /** The smallest batch at which the linear layers are compute-bound. */
+    computeBoundBatch: Math.ceil((ridge(gpu) * weights) / (2 * model.params)),
+    /** The smallest batch whose step as a whole computes longer than it reads; null if none does. */
     crossingBatch(context) {
       const surplus = flops(context) - ridge(gpu) * context * kv;
       return surplus > 0 ? Math.ceil((ridge(gpu) * weights) / surplus) : null;
     },
-    /** Tokens of context from which on no batch is limited by arithmetic. */
+    /** Tokens of context from which on no step as a whole computes longer than it reads. */
     crossingContext() {
       const hidden = ridge(gpu) * kv - attention;
       return hidden > 0 ? (2 * model.params) / hidden : Infinity;

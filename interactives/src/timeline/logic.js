@@ -4,16 +4,12 @@ import { deploy } from "../shared/arithmetic.js";
 
 const WHOLE = 1e9; // a token budget that no prompt reaches: prompts are not cut
 
-/** Seconds of a pass over `chunks` [{from, to}]: tokens from..to-1 of one request each. */
-export function passSeconds(here, gpu, chunks) {
-  let flops = 0;
-  let bytes = here.weights;
-  for (const { from, to } of chunks) {
-    const n = to - from;
-    flops += here.flops(0) * n + here.attention * ((from + 1 + to) / 2) * n; // each token sees itself and all before
-    bytes += to * here.kv;
-  }
-  return Math.max(bytes / gpu.bandwidth, flops / gpu.peak);
+/** Seconds of a pass over `chunks` [{from, to}]: tokens from..to-1 of one request each. Linear layers, then attention. */
+export function passSeconds(here, chunks) {
+  const total = (value) => chunks.reduce((sum, chunk) => sum + value(chunk), 0);
+  const linear = here.operators(here.weights, total(({ from, to }) => here.flops(0) * (to - from)));
+  const pairs = total(({ from, to }) => ((from + 1 + to) / 2) * (to - from)); // each token sees itself and all before
+  return linear.seconds + here.operators(total(({ to }) => to * here.kv), here.attention * pairs).seconds;
 }
 
 /**
@@ -90,7 +86,7 @@ export const KINDS = ["static", "continuous", "chunked"];
 export function compare(model, gpu, requests, { slots, budget }) {
   const here = deploy(model, gpu);
   return KINDS.map((kind) => {
-    const { passes, times, freed } = serve(requests, { kind, slots, budget, seconds: (chunks) => passSeconds(here, gpu, chunks) });
+    const { passes, times, freed } = serve(requests, { kind, slots, budget, seconds: (chunks) => passSeconds(here, chunks) });
     const each = waits(requests, times);
     return {
       kind, passes, times, freed, each,

@@ -203,7 +203,7 @@ def test_blocks_of_16_tokens_of_llama_3_8b():
 
 
 # Roofline
-def test_decode_at_2048_tokens_is_never_limited_by_arithmetic():
+def test_a_decode_step_at_2048_tokens_as_a_whole_never_computes_longer_than_it_reads():
     assert ON_H100.crossing_batch(2048) is None
     assert ON_H100.intensity(10**9, 2048) == pytest.approx(63.8, abs=0.05)  # with the FLOPs of attention
     assert 2 * LLAMA_8B.n_params / (2048 * 131_072) == pytest.approx(59.8, abs=0.05)  # without
@@ -223,6 +223,40 @@ def test_the_crossing_batch_is_the_first_at_which_computing_takes_longer(context
     batch = ON_H100.crossing_batch(context)
     assert ON_H100.step(batch, context).compute_seconds >= ON_H100.step(batch, context).memory_seconds
     assert ON_H100.step(batch - 1, context).limit == "bandwidth"
+
+
+def test_the_linear_layers_are_compute_bound_from_the_ridge_on_at_any_context():
+    assert ON_H100.compute_bound_batch == 296  # 2 bytes a weight and 2 FLOPs: batch = FLOP/byte
+    assert not ON_H100.step(295, 2048).linear.compute_bound
+    assert ON_H100.step(296, 2048).linear.compute_bound
+    assert not ON_H100.step(296, 2048).attention.compute_bound
+    assert dataclasses.replace(ON_H100, weight_bits=4).compute_bound_batch == 74
+
+
+def test_reading_the_caches_hides_no_arithmetic_of_the_linear_layers():
+    plain, checking = ON_H100.step(238, 2048), ON_H100.step(238, 2048, new_tokens=5)
+    assert digits(plain.linear.seconds, 1e-3, 2) == "4.79"
+    assert digits(plain.attention.seconds, 1e-3, 2) == "19.07"
+    assert digits(plain.seconds, 1e-3, 1) == "23.9"
+    assert digits(checking.linear.seconds, 1e-3, 1) == "19.3"
+    assert checking.attention == dataclasses.replace(
+        plain.attention, compute_seconds=checking.attention.compute_seconds
+    )
+    assert digits(checking.seconds, 1e-3, 1) == "38.4"
+    assert f"{ON_H100.verify_cost(238, 2048)(4):.2f}" == "1.61"
+    assert checking.limit == "bandwidth"  # of the step as a whole: one maximum over everything would say 23.9 ms
+
+
+def test_in_a_full_memory_at_2048_tokens_three_drafted_tokens_are_best():
+    verify = ON_H100.verify_cost(238, 2048)
+    assert arithmetic.best_draft_length(0.8, 0.1, verify) == 3
+    assert f"{arithmetic.speculative_speedup(0.8, 3, 0.1, verify(3)):.2f}" == "1.69"
+
+
+def test_a_short_prompt_takes_as_long_as_the_reading_of_the_weights():
+    assert digits(ON_H100.prefill_seconds(10, attention=False), 1e-3, 3) == "4.794"
+    assert digits(ON_H100.prefill_seconds(2000, attention=False), 1e-3, 1) == "64.9"
+    assert digits(ON_H100.prefill_seconds(2000), 1e-3, 1) == "67.0"
 
 
 def test_without_context_the_crossing_batch_is_the_ridge():
@@ -302,9 +336,9 @@ def test_where_longer_is_always_better_a_longest_must_be_given():
     assert arithmetic.best_draft_length(0.8, 0.1, max_k=3) == 3
 
 
-def test_checking_more_tokens_is_free_until_arithmetic_binds():
+def test_checking_more_tokens_is_free_until_the_linear_layers_are_compute_bound():
     small, large = ON_H100.verify_cost(1, 100), ON_H100.verify_cost(256, 100)
-    assert [small(k) for k in (0, 4, 100)] == [1, 1, 1]
+    assert [small(k) for k in (0, 4, 70)] == [1, 1, 1]
     assert large(0) == 1
     assert large(4) > 3.5  # 1,280 tokens a step: far beyond the ridge
 

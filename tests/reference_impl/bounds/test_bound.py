@@ -90,6 +90,15 @@ def test_where_arithmetic_would_bind_is_said(capsys):
     assert figures(capsys, "bound --batch 500 --context 128")["limit"] == "arithmetic"
 
 
+def test_linear_layers_and_attention_add_up_to_the_step(capsys):
+    bounds = figures(capsys, "bound --batch 400 --context 2048")
+    assert bounds["linear_layers_compute_bound_from_batch"] == 296
+    assert bounds["linear_seconds"] == pytest.approx(2 * 8_030_261_248 * 400 / 989.5e12)  # its FLOPs
+    assert bounds["attention_seconds"] == pytest.approx(400 * 2048 * 131_072 / 3.35e12)  # its bytes
+    assert bounds["step_seconds"] == pytest.approx(bounds["linear_seconds"] + bounds["attention_seconds"])
+    assert "compute-bound from batch 296 on" in table(capsys, CONTRACT)
+
+
 def test_a_context_beyond_the_model_s_own_is_noted(capsys):
     assert "made for at most 4,096 tokens" in table(capsys, "bound --model llama-2-7b --context 5000")
     assert "note" not in table(capsys, "bound --model llama-2-7b --context 4096")
