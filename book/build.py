@@ -24,7 +24,8 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # opti
 import nbformat  # noqa: E402
 from layout import NODE_MODULES, lay_out  # noqa: E402
 from lesson import LessonError, run_lesson  # noqa: E402
-from npm import NpmError, find_tool, install_packages  # noqa: E402
+
+from interactives.npm import NpmError, find_tool, install_packages  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 QUICK_IMPORT = "import sys; sys.modules.setdefault('rfc3987_syntax', None)"  # as above, for the child

@@ -9,7 +9,8 @@ import subprocess
 from pathlib import Path
 
 import yaml
-from npm import NpmError, find_tool
+
+from interactives.npm import NpmError, find_tool
 
 HERE = Path(__file__).resolve().parent
 NODE_MODULES = HERE / "node_modules"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import runpy
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 from site_tools import ROOT, n_cases
 
+from interactives.npm import find_tool
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
 
 FIREFOX = os.environ.get("FIREFOX") or shutil.which("firefox-esr") or shutil.which("firefox")
@@ -18,7 +19,7 @@ FIREFOX = os.environ.get("FIREFOX") or shutil.which("firefox-esr") or shutil.whi
 
 @pytest.mark.skipif(FIREFOX is None, reason="no Firefox here: `apt-get install firefox-esr`, or set FIREFOX to one")
 def test_a_reader_with_firefox_reads_predicts_answers_and_practises(address: str) -> None:
-    node = runpy.run_path(str(ROOT / "book" / "npm.py"))["find_tool"]("node")
+    node = find_tool("node")
     library = ROOT / "book" / "node_modules" / "puppeteer-core" / "lib" / "puppeteer" / "puppeteer-core.js"
     program = ROOT / "exercises" / "practice" / "01_groupwise_int8" / "solution.py"
     done = subprocess.run(

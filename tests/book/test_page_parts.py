@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from site_tools import BOOK, ROOT
 
+from interactives.npm import find_tool
+
 HERE = Path(__file__).parent
 
 
@@ -17,8 +19,6 @@ def _extensions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_outputs_are_compared_as_a_reader_sees_them() -> None:
-    from npm import find_tool
-
     command = [find_tool("node"), "--test", str(HERE / "compare.test.mjs")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]

@@ -1,10 +1,11 @@
 """Node.js for the tests of the browser's code: the one in the virtual environment, and the locked npm packages."""
 
 import fcntl
-import runpy
 import subprocess
 from functools import cache
 from pathlib import Path
+
+from interactives import npm
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "interactives"
@@ -13,7 +14,7 @@ HERE = Path(__file__).parent
 
 @cache
 def find_node() -> str:
-    return runpy.run_path(str(ROOT / "book" / "npm.py"))["find_tool"]("node")
+    return npm.find_tool("node")
 
 
 @cache
@@ -23,7 +24,7 @@ def install_packages() -> None:
     lock.parent.mkdir(exist_ok=True)
     with lock.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        runpy.run_path(str(ROOT / "book" / "npm.py"))["install_packages"](FOLDER)
+        npm.install_packages(FOLDER)
 
 
 def run_node_tests(name: str) -> str:
