@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from interactives import npm
+
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -39,6 +41,13 @@ def text_of(path: Path) -> str:
 )
 def test_style_and_types(command: tuple[str, ...]) -> None:
     done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_style_of_the_javascript() -> None:
+    npm.install_packages(ROOT / "interactives")
+    biome = ROOT / "interactives" / "node_modules" / ".bin" / "biome"
+    done = subprocess.run([biome, "lint", "--error-on-warnings"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

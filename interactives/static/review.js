@@ -38,7 +38,7 @@ button.main { background: #00639c; border-color: #00639c; color: #fff; font-weig
 button.main:hover:not(:disabled) { background: #00527f; }
 button.plain { border-color: transparent; color: var(--x-blue-t); padding-inline: 0.3rem; text-decoration: underline; text-underline-offset: 2px; }
 .ask { background: var(--x-ask); border-left: 4px solid var(--x-blue); border-radius: 0 8px 8px 0; padding: 0.7rem 0.9rem; margin-bottom: 0.9rem; }
-.ask .row, .row { display: flex; flex-wrap: wrap; align-items: center; gap: 0.5rem 0.7rem; margin-top: 0.5rem; }
+.row { display: flex; flex-wrap: wrap; align-items: center; gap: 0.5rem 0.7rem; margin-top: 0.5rem; }
 .ask strong { font-weight: 650; }
 .ask fieldset { border: 0; margin: 0.4rem 0 0; padding: 0; min-width: 0; }
 .ask legend { padding: 0; float: left; width: 100%; }

@@ -2,7 +2,7 @@
 import { explorer } from "../shared/explorer.js";
 import { bytes, esc, fixed, int, num, tick } from "../shared/format.js";
 import { batchSlider, bitsChoice, contextSlider, modelChoice, MODELS } from "../shared/models.js";
-import { axes, c, dot, line, path, px, rect, svg, text } from "../shared/plot.js";
+import { axes, dot, line, path, px, rect, svg, text } from "../shared/plot.js";
 import { batchRows, bestBatch, memoryWall } from "./logic.js";
 
 const DRAWN = [1, 4, 16, 64, 256]; // the batches at which a guess is drawn
@@ -37,7 +37,7 @@ function question(state, { gpu }) {
   };
 }
 
-function throughput(state, { gpu, width, shown, local, still }, guess) {
+function throughput(state, { gpu, width, shown }, guess) {
   const height = 300;
   const range = limits(state, gpu);
   const plot = axes({

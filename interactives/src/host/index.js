@@ -54,7 +54,8 @@ class PageModel {
     this.changed.add(key);
   }
   on(event, callback) {
-    (this.callbacks[event] ??= new Set()).add(callback);
+    this.callbacks[event] ??= new Set();
+    this.callbacks[event].add(callback);
   }
   off(event, callback) {
     callback ? this.callbacks[event]?.delete(callback) : delete this.callbacks[event];

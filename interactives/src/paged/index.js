@@ -47,7 +47,7 @@ function question(state) {
   };
 }
 
-function contiguous(state, found, { width, shown, id }) {
+function contiguous(found, { width, shown, id }) {
   const [left, rowHeight] = [22, 24];
   const height = found.lengths.length * rowHeight + 8;
   const X = (tokens) => left + (tokens / found.slot) * (width - left - 4);
@@ -112,7 +112,7 @@ function view(state, env) {
   const undo = state.events.length && !still ? '<button data-act="undo" data-key="undo">Take the last step back</button>' : "";
   const steps = told.length ? `<p class="sub">What just happened</p><ol class="steps fade">${told.map((one) => `<li>${esc(one)}</li>`).join("")}</ol>${undo}` : "";
   const figure =
-    `<div class="panels"><div class="panel"><p class="sub">Contiguous<span class="note">${share(found.contiguousWaste, found.contiguous)}</span></p>${contiguous(state, found, { ...env, width })}</div>` +
+    `<div class="panels"><div class="panel"><p class="sub">Contiguous<span class="note">${share(found.contiguousWaste, found.contiguous)}</span></p>${contiguous(found, { ...env, width })}</div>` +
     `<div class="panel"><p class="sub">Paged<span class="note">${share(found.pagedWaste, found.paged)}</span></p>${shown ? pool(state, found, cache, touched, { ...env, width }) : '<p class="note">The blocks come when you commit.</p>'}</div></div>` +
     (shown ? `<p class="key"><span><i style="background:repeating-linear-gradient(45deg,${c("muted")} 0 1.5px,transparent 1.5px 4px)"></i>set aside, holds nothing</span><span>under a block: its number, or who shares it (×6: six do)</span></p><p class="sub">Block tables</p>${tables}${steps}` : "");
   const say = !shown

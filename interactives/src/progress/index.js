@@ -45,11 +45,20 @@ function render({ model, el }) {
     tell("Exported. Keep the file; it brings everything back on any browser.");
   }
 
+  function forget() {
+    store().clear();
+    tell("Everything is forgotten.");
+  }
+
   function confirmFirst(question, yes, action) {
     const close = () => asked.replaceChildren();
-    const no = h("button", { type: "button", click: () => (close(), tell("Nothing was changed.")) }, "Leave it as it is");
+    const decide = (then) => () => {
+      close();
+      then();
+    };
+    const no = h("button", { type: "button", click: decide(() => tell("Nothing was changed.")) }, "Leave it as it is");
     asked.replaceChildren(
-      h("div", { class: "danger", role: "group", "aria-label": "Please confirm" }, h("p", {}, question), h("div", { class: "row" }, h("button", { type: "button", class: "main", click: () => (close(), action()) }, yes), no)),
+      h("div", { class: "danger", role: "group", "aria-label": "Please confirm" }, h("p", {}, question), h("div", { class: "row" }, h("button", { type: "button", class: "main", click: decide(action) }, yes), no)),
     );
     no.focus();
     say(question);
@@ -97,7 +106,7 @@ function render({ model, el }) {
     h("div", { class: "row" }, h("label", { class: "option", for: "streak" }, streak, h("span", {}, "Count my study days"))),
     streakNote,
     h("div", { class: "row" }, h("button", { type: "button", class: "main", click: download }, "Export as a file"), h("label", { for: "import" }, "Import a file"), file),
-    h("div", { class: "row" }, h("button", { type: "button", click: () => confirmFirst(`Forget all ${store().points()} XP, answers, programs and due questions of this browser?`, "Forget everything", () => (store().clear(), tell("Everything is forgotten."))) }, "Forget everything")),
+    h("div", { class: "row" }, h("button", { type: "button", click: () => confirmFirst(`Forget all ${store().points()} XP, answers, programs and due questions of this browser?`, "Forget everything", forget) }, "Forget everything")),
     asked,
   );
   show();

@@ -137,7 +137,7 @@ export default explorer({
   controls,
   question,
   view,
-  drag(api, what, { y }) {
+  drag(api, _what, { y }) {
     if (!api.env.shown) return;
     const { state, env } = api;
     const value = stems(state, found(state), env).plot.Y.invert(y);

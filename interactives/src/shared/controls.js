@@ -13,7 +13,9 @@ export function stops(min, max, perOctave = 8) {
 
 const nearest = (list, value) => {
   let best = 0;
-  list.forEach((stop, i) => Math.abs(Math.log(stop / value)) < Math.abs(Math.log(list[best] / value)) && (best = i));
+  list.forEach((stop, i) => {
+    if (Math.abs(Math.log(stop / value)) < Math.abs(Math.log(list[best] / value))) best = i;
+  });
   return best;
 };
 

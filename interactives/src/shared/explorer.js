@@ -139,7 +139,7 @@ function mount(def, model, el) {
     const state = read();
     const now = env();
     const wanted = def.controls(state, now);
-    const signature = JSON.stringify(wanted, (key, value) => (typeof value === "function" ? undefined : value));
+    const signature = JSON.stringify(wanted, (_key, value) => (typeof value === "function" ? undefined : value));
     if (signature !== specs) {
       const focus = root.activeElement?.dataset?.key;
       specs = signature;

@@ -105,7 +105,7 @@ function view(state, env) {
     : `${model.name} with ${plural(state.sequences, "sequence")} of ${int(state.context)} tokens takes ${bytes(found.need)}. ` +
       (found.fits
         ? `It fits on ${on}${found.needed < state.n_gpus ? ` (${int(found.needed)} would do)` : ""}: at best ${num(found.step * 1e3, 3)} ms a step, ${num(found.rate, 3)} tokens/s together, ${found.limit} binds. Room for ${plural(found.most, "sequence")} in all.`
-        : `It does not fit on ${on}: ${int(found.needed)} are needed` + (found.most ? `, or at most ${plural(found.most, "sequence")}.` : found.payload + found.scales > found.total - found.reserve ? ": the weights alone are too large." : "."));
+        : `It does not fit on ${on}: ${int(found.needed)} are needed${found.most ? `, or at most ${plural(found.most, "sequence")}.` : found.payload + found.scales > found.total - found.reserve ? ": the weights alone are too large." : "."}`);
   const verdict = shown ? `<p class="${found.fits ? "right" : "wrong"}">${found.fits ? "✓ Fits" : "✗ Does not fit"}${found.fits ? "" : `: ${int(found.needed)} GPUs needed`}</p>` : "";
   const rows = [
     [`Weights, ${state.weight_bits} bits`, found.payload, `${int(model.params)} parameters`],

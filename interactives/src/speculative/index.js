@@ -2,7 +2,7 @@
 // token's histogram closes in on p, whatever the draft was.
 import { explorer } from "../shared/explorer.js";
 import { esc, fixed, int, percent, plural } from "../shared/format.js";
-import { c, line, px, rect, svg, text } from "../shared/plot.js";
+import { c, line, rect, svg, text } from "../shared/plot.js";
 import { recordPrediction } from "../shared/store.js";
 import { acceptance, argmax, closer, firstTokens, numbers, residual, round } from "./logic.js";
 

@@ -85,7 +85,7 @@ function gantt(run, requests, { width, end, id, moves }) {
 }
 
 /** One dot per request, a row per rule. */
-function strips(found, requests, { width, value, label }) {
+function strips(found, { width, value, label }) {
   const [left, row, top] = [width < 480 ? 78 : 86, 26, 26];
   const height = top + found.length * row + 40;
   const all = found.flatMap((run) => run.each.map(value)).filter((one) => one > 0);
@@ -121,7 +121,7 @@ function view(state, env) {
     .join("");
   const half = width >= 620 ? Math.floor((width - 20) / 2) : width;
   const below = shown
-    ? `<div class="panels"><div class="panel">${strips(found, requests, { width: half, value: (one) => one.ttft, label: "Time to first token, each request" })}</div><div class="panel">${strips(found, requests, { width: half, value: (one) => one.gap, label: "Longest gap between two tokens" })}</div></div>`
+    ? `<div class="panels"><div class="panel">${strips(found, { width: half, value: (one) => one.ttft, label: "Time to first token, each request" })}</div><div class="panel">${strips(found, { width: half, value: (one) => one.gap, label: "Longest gap between two tokens" })}</div></div>`
     : "";
   const button = shown && !env.still ? '<div class="row"><button data-act="play" data-key="play">▶ Play from the start</button></div>' : "";
   const figure = `${style}<p class="note">Prompt → answer in tokens: ${list}.</p>${button}${shown ? key : ""}${panels}${below}`;

@@ -65,7 +65,11 @@ export function serve(requests, { kind, slots, budget, seconds }) {
     if (kind === "static") held += done.length; // their slots stay empty until the batch is over
     for (const { id } of done) freed[id] = now;
     if (kind === "static" && running.length === 0)
-      for (const state of states) if (state.output === state.answer && !over.has(state.id)) over.add(state.id) && (freed[state.id] = now);
+      for (const state of states) {
+        if (state.output < state.answer || over.has(state.id)) continue;
+        over.add(state.id);
+        freed[state.id] = now;
+      }
   }
   return { passes, times, freed };
 }
