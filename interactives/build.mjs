@@ -1,7 +1,7 @@
 // Bundles src/NAME/index.js into static/NAME.js, one minified ES module each: anywidget loads a figure as a blob, which
 // can import nothing. host.js alone is a classic script. Names on the command line build only those.
-import { build } from "esbuild";
-import { existsSync, readdirSync } from "node:fs";
+import { build, transform } from "esbuild";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -11,6 +11,17 @@ const wanted = process.argv.slice(2);
 const names = readdirSync(join(here, "src"))
   .filter((name) => existsSync(join(here, "src", name, "index.js")))
   .filter((name) => wanted.length === 0 || wanted.includes(name));
+
+// A style sheet goes into a figure's shadow root as text, without its comments and spaces.
+const smallStyle = {
+  name: "small-style",
+  setup({ onLoad }) {
+    onLoad({ filter: /\.css$/ }, async ({ path }) => {
+      const { code } = await transform(readFileSync(path, "utf8"), { loader: "css", minify: true });
+      return { contents: code, loader: "text" };
+    });
+  },
+};
 
 await Promise.all(
   names.map((name) =>
@@ -24,7 +35,7 @@ await Promise.all(
       legalComments: "none",
       format: name === "host" ? "iife" : "esm",
       target: "es2022",
-      loader: { ".css": "text" },
+      plugins: [smallStyle],
       logLevel: "warning",
     }),
   ),
