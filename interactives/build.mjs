@@ -1,9 +1,10 @@
 // Bundles src/NAME/index.js into static/NAME.js, one minified ES module each: anywidget loads a figure as a blob, which
 // can import nothing. host.js alone is a classic script. Names on the command line build only those.
-import { build, transform } from "esbuild";
+
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { build, transform } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = process.env.OUT ?? join(here, "static");

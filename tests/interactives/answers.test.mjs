@@ -5,13 +5,28 @@ import { test } from "node:test";
 import { judge, parseNumber, scrambled, shuffled, variantIndex } from "../../interactives/src/shared/answers.js";
 
 const NUMERIC = {
-  answer: 208.58, tolerance: 0.02, unit: "tokens/s",
+  answer: 208.58,
+  tolerance: 0.02,
+  unit: "tokens/s",
   mistakes: [{ value: 26.07, name: "bits counted as bytes", explain: "an eighth" }],
 };
 
 for (const [typed, value] of [
-  ["208.6", 208.6], [" 209 ", 209], ["1,472", 1472], ["1 472", 1472], ["1\u202f472.5", 1472.5], ["4,79", 4.79], ["-8", -8], ["−8", -8],
-  ["208.6 tokens/s", 208.6], ["~209", 209], ["≈ 209", 209], ["2e3", 2000], [".5", 0.5], ["12,345,678.9", 12345678.9], ["5.", 5],
+  ["208.6", 208.6],
+  [" 209 ", 209],
+  ["1,472", 1472],
+  ["1 472", 1472],
+  ["1\u202f472.5", 1472.5],
+  ["4,79", 4.79],
+  ["-8", -8],
+  ["−8", -8],
+  ["208.6 tokens/s", 208.6],
+  ["~209", 209],
+  ["≈ 209", 209],
+  ["2e3", 2000],
+  [".5", 0.5],
+  ["12,345,678.9", 12345678.9],
+  ["5.", 5],
 ]) {
   test(`"${typed}" is read as ${value}`, () => assert.deepEqual(parseNumber(typed, "tokens/s"), { value }));
 }
@@ -40,7 +55,12 @@ test("zero is right only when it is the answer", () => {
 });
 
 test("a wrong option names its mistake", () => {
-  const variant = { options: [{ correct: true, mistake: null, explain: ["yes"] }, { correct: false, mistake: "GB for GiB", explain: ["no"] }] };
+  const variant = {
+    options: [
+      { correct: true, mistake: null, explain: ["yes"] },
+      { correct: false, mistake: "GB for GiB", explain: ["no"] },
+    ],
+  };
   assert.deepEqual(judge("choice", variant, 0), { right: true, mistake: null });
   assert.deepEqual(judge("choice", variant, 1), { right: false, mistake: { name: "GB for GiB", explain: ["no"] } });
 });

@@ -27,4 +27,6 @@ for (const { module, name, args, then } of JSON.parse(readFileSync(0, "utf8"))) 
   };
   results.push(then ? then.map(ask) : result);
 }
-process.stdout.write(JSON.stringify(results, (_key, value) => (value === Infinity ? "inf" : value === -Infinity ? "-inf" : value)));
+process.stdout.write(
+  JSON.stringify(results, (_key, value) => (value === Infinity ? "inf" : value === -Infinity ? "-inf" : value)),
+);

@@ -19,7 +19,13 @@ function at(moment, storage = new Storage()) {
 }
 
 const PREDICTION = {
-  key: "01-step-ms", question: "How long is a step?", answer: 4.794, unit: "ms", guess: 48, correct: false, explain: "Bytes over bytes a second.",
+  key: "01-step-ms",
+  question: "How long is a step?",
+  answer: 4.794,
+  unit: "ms",
+  guess: 48,
+  correct: false,
+  explain: "Bytes over bytes a second.",
 };
 
 for (const zone of ["Etc/GMT+8", "Etc/GMT-9", "Etc/GMT-14", "UTC"]) {
@@ -54,7 +60,13 @@ for (const [zone, spring, autumn] of [
         store.award(`quiz/${offset}`, 50);
       }
       assert.equal(store.streak().length, 3);
-      assert.equal(daysBetween(localDay(new Date(year, month - 1, day, 0, 30)), localDay(new Date(year, month - 1, day + 1, 0, 30))), 1);
+      assert.equal(
+        daysBetween(
+          localDay(new Date(year, month - 1, day, 0, 30)),
+          localDay(new Date(year, month - 1, day + 1, 0, 30)),
+        ),
+        1,
+      );
     });
   }
 }
@@ -123,9 +135,10 @@ test("a wrong prediction becomes a review item, a right one does not, and the fi
   assert.deepEqual(store.prediction("01-step-ms"), { guess: 48, correct: false });
   assert.deepEqual(store.due(), []);
   clock.now = new Date("2026-06-12T12:00:00Z");
-  assert.deepEqual(store.due().map((item) => [item.id, item.prediction.answer, item.prediction.tolerance]), [
-    ["prediction/01-step-ms", 4.794, 0.05],
-  ]);
+  assert.deepEqual(
+    store.due().map((item) => [item.id, item.prediction.answer, item.prediction.tolerance]),
+    [["prediction/01-step-ms", 4.794, 0.05]],
+  );
 });
 
 test("exported progress, cleared and imported, is what it was", () => {
@@ -198,8 +211,17 @@ test("two open tabs do not undo each other", () => {
 });
 
 test("a browser that stores nothing still lets one work", () => {
-  const full = { getItem: () => null, setItem: () => { throw new Error("QuotaExceededError"); }, removeItem: () => {} };
+  const full = {
+    getItem: () => null,
+    setItem: () => {
+      throw new Error("QuotaExceededError");
+    },
+    removeItem: () => {},
+  };
   const store = new Store(full, () => new Date("2026-06-10T12:00:00Z"));
   assert.equal(store.award("quiz/01", 50), 50);
-  assert.deepEqual(store.import(FULL), { ok: false, why: "The browser refused to store it: its storage is full or switched off." });
+  assert.deepEqual(store.import(FULL), {
+    ok: false,
+    why: "The browser refused to store it: its storage is full or switched off.",
+  });
 });

@@ -10,7 +10,8 @@ export function batchRows(model, gpu, { weight_bits: bits, context }, batches) {
   });
 }
 
-export const memoryWall = (model, gpu, { weight_bits: bits, context }) => deploy(model, gpu, { bits }).maxSequences(context);
+export const memoryWall = (model, gpu, { weight_bits: bits, context }) =>
+  deploy(model, gpu, { bits }).maxSequences(context);
 
 /** The largest batch that fits and whose step takes at most `limit` seconds; 0 if there is none. */
 export function bestBatch(model, gpu, state, limit) {

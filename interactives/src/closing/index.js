@@ -11,12 +11,16 @@ function render({ model, el }) {
   const { frame, say, end } = makeFrame(el, "The opening questions again", "closing");
   const first = store().opening(quiz.lesson) ?? {};
   const asked = quiz.opening.map((question, index) =>
-    ask(question, question.variants[first[question.id]?.variant ?? variantIndex(question, 0, quiz.lesson)] ?? question.variants[0], {
-      label: `${index + 1}.`,
-      seed: `${quiz.lesson}/${question.id}/closing`,
-      say,
-      before: first[question.id]?.answer ?? null,
-    }),
+    ask(
+      question,
+      question.variants[first[question.id]?.variant ?? variantIndex(question, 0, quiz.lesson)] ?? question.variants[0],
+      {
+        label: `${index + 1}.`,
+        seed: `${quiz.lesson}/${question.id}/closing`,
+        say,
+        before: first[question.id]?.answer ?? null,
+      },
+    ),
   );
   const check = h("button", { type: "button", class: "main", click: finish }, "Check");
   const row = h("div", { class: "row" }, check);

@@ -2,7 +2,7 @@
 // itself is no longer free.
 import { explorer } from "../shared/explorer.js";
 import { fixed, int, num, tick } from "../shared/format.js";
-import { batchSlider, contextSlider, modelChoice, MODELS } from "../shared/models.js";
+import { batchSlider, contextSlider, MODELS, modelChoice } from "../shared/models.js";
 import { axes, dot, line, path, svg, text } from "../shared/plot.js";
 import { draftLengths, MAX_K } from "./logic.js";
 
@@ -32,24 +32,53 @@ function picture({ rows, best }, state, { width, shown }) {
   const height = 300;
   const top = Math.max(1.6, ...rows.map((row) => Math.max(row.speedup, state.batch > 1 ? row.free : 0))) * 1.16;
   const plot = axes({
-    width, height, left: 40,
+    width,
+    height,
+    left: 40,
     x: { min: 0, max: MAX_K, ticks: [0, 2, 4, 6, 8, 10, 12, 14, 16], label: "k, drafted tokens a round" },
     y: { min: 0, max: shown ? top : 4, label: "speed against plain decoding (×)" },
   });
   const parts = [line(plot.left, plot.Y(1), plot.right, plot.Y(1), { color: "muted", width: 1.5, dash: "3 4" })];
   parts.push(text(plot.right, plot.Y(1) + 15, "plain decoding", { anchor: "end", color: "muted" }));
-  if (!shown) return svg(width, height, "Speed-up against draft length, not shown yet", plot.svg + parts.join("") + dot(plot.X(0), plot.Y(1), { r: 6 }));
+  if (!shown)
+    return svg(
+      width,
+      height,
+      "Speed-up against draft length, not shown yet",
+      plot.svg + parts.join("") + dot(plot.X(0), plot.Y(1), { r: 6 }),
+    );
   const apart = rows.some((row) => row.free - row.speedup > 0.03);
   if (apart) {
-    parts.push(path(rows.map((row) => [plot.X(row.k), plot.Y(row.free)]), { color: "green", width: 2, dash: "6 4" }));
+    parts.push(
+      path(
+        rows.map((row) => [plot.X(row.k), plot.Y(row.free)]),
+        { color: "green", width: 2, dash: "6 4" },
+      ),
+    );
     const last = rows[11];
-    parts.push(text(plot.X(11), plot.Y(last.free) - 9, "if the check were free", { color: "green-t", anchor: "middle" }));
+    parts.push(
+      text(plot.X(11), plot.Y(last.free) - 9, "if the check were free", { color: "green-t", anchor: "middle" }),
+    );
   }
-  parts.push(path(rows.map((row) => [plot.X(row.k), plot.Y(row.speedup)]), { color: "blue", width: 2.5 }));
-  for (const row of rows) parts.push(dot(plot.X(row.k), plot.Y(row.speedup), { r: row.k === best ? 8 : 4, color: row.k === best ? "orange" : "blue" }));
+  parts.push(
+    path(
+      rows.map((row) => [plot.X(row.k), plot.Y(row.speedup)]),
+      { color: "blue", width: 2.5 },
+    ),
+  );
+  for (const row of rows)
+    parts.push(
+      dot(plot.X(row.k), plot.Y(row.speedup), { r: row.k === best ? 8 : 4, color: row.k === best ? "orange" : "blue" }),
+    );
   const [x, y] = [plot.X(best), plot.Y(rows[best].speedup)];
   parts.push(line(x, y + 8, x, plot.bottom, { color: "orange", width: 1.5, dash: "3 4" }));
-  parts.push(text(x, y - 15, `best k = ${best}: ${fixed(rows[best].speedup, 2)}×`, { anchor: best < 3 ? "start" : best > 13 ? "end" : "middle", color: "orange-t", weight: 650 }));
+  parts.push(
+    text(x, y - 15, `best k = ${best}: ${fixed(rows[best].speedup, 2)}×`, {
+      anchor: best < 3 ? "start" : best > 13 ? "end" : "middle",
+      color: "orange-t",
+      weight: 650,
+    }),
+  );
   return svg(width, height, `Speed-up against draft length: best at k = ${best}`, plot.svg + parts.join(""));
 }
 
@@ -60,8 +89,12 @@ function view(state, env) {
   const say = !env.shown
     ? "At k = 0 the speed is that of plain decoding. The rest comes when you commit."
     : `α ${tick(state.alpha)}, a draft pass costs ${tick(state.cost)}, batch ${int(state.batch)}: ` +
-      (best === 0 ? "no draft pays for itself, k = 0 is best." : `k = ${best} is best: ${num(row.tokens)} tokens a round, ${fixed(row.speedup, 2)} times as fast as plain decoding.`) +
-      (row.verify > 1.005 || rows[4].verify > 1.005 ? ` The linear layers are compute-bound: checking 5 tokens costs ${fixed(rows[4].verify, 2)} plain steps here.` : " All layers are memory-bound: checking 5 tokens costs as much as writing one.");
+      (best === 0
+        ? "no draft pays for itself, k = 0 is best."
+        : `k = ${best} is best: ${num(row.tokens)} tokens a round, ${fixed(row.speedup, 2)} times as fast as plain decoding.`) +
+      (row.verify > 1.005 || rows[4].verify > 1.005
+        ? ` The linear layers are compute-bound: checking 5 tokens costs ${fixed(rows[4].verify, 2)} plain steps here.`
+        : " All layers are memory-bound: checking 5 tokens costs as much as writing one.");
   const table = {
     caption: `${MODELS[state.model].name} on ${env.gpu.name}, α = ${tick(state.alpha)}, draft cost ${tick(state.cost)}, batch ${int(state.batch)}`,
     head: ["k", "Tokens a round", "Cost of the check", "Speed-up"],

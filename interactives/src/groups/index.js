@@ -6,26 +6,60 @@ import { axes, c, dot, path, rect, svg, text } from "../shared/plot.js";
 import { levelsUsed, toZero } from "./logic.js";
 
 const controls = ({ points }) =>
-  points.length ? [{ kind: "number", key: "group", label: "Weights that share a scale", min: points[0].size, max: points.at(-1).size, stops: points.map(({ size }) => size), only: true }] : [];
+  points.length
+    ? [
+        {
+          kind: "number",
+          key: "group",
+          label: "Weights that share a scale",
+          min: points[0].size,
+          max: points.at(-1).size,
+          stops: points.map(({ size }) => size),
+          only: true,
+        },
+      ]
+    : [];
 
 function errors(points, chosen, width) {
   const height = 250;
   const most = Math.max(...points.flatMap(({ error, expected }) => [error, expected])) * 100;
   const sizes = points.map(({ size }) => size);
   const plot = axes({
-    width, height, left: 34,
-    x: { min: sizes[0] / 1.25, max: sizes.at(-1) * 1.25, log: true, ticks: sizes, label: "group size (weights per scale)" },
+    width,
+    height,
+    left: 34,
+    x: {
+      min: sizes[0] / 1.25,
+      max: sizes.at(-1) * 1.25,
+      log: true,
+      ticks: sizes,
+      label: "group size (weights per scale)",
+    },
     y: { min: 0, max: most * 1.15, label: "relative error (%)" },
   });
   const at = (key) => points.map((point) => [plot.X(point.size), plot.Y(100 * point[key])]);
-  const parts = [path(at("expected"), { color: "orange", dash: "6 4" }), path(at("error"), { color: "blue", width: 2.5 })];
+  const parts = [
+    path(at("expected"), { color: "orange", dash: "6 4" }),
+    path(at("error"), { color: "blue", width: 2.5 }),
+  ];
   for (const [x, y] of at("error")) parts.push(dot(x, y, { r: 4 }));
   const [x, y] = [plot.X(chosen.size), plot.Y(100 * chosen.error)];
   parts.push(dot(x, y, { r: 8, color: "blue" }));
-  parts.push(text(x, y - 14, percent(chosen.error, 1), { anchor: x > width - 60 ? "end" : "middle", color: "blue-t", weight: 650 }));
+  parts.push(
+    text(x, y - 14, percent(chosen.error, 1), {
+      anchor: x > width - 60 ? "end" : "middle",
+      color: "blue-t",
+      weight: 650,
+    }),
+  );
   const last = points.at(-1);
   parts.push(text(plot.right, plot.Y(100 * last.expected) + 18, "bell curve", { anchor: "end", color: "orange-t" }));
-  return svg(width, height, `Error against group size: ${percent(chosen.error, 1)} at ${chosen.size}`, plot.svg + parts.join(""));
+  return svg(
+    width,
+    height,
+    `Error against group size: ${percent(chosen.error, 1)} at ${chosen.size}`,
+    plot.svg + parts.join(""),
+  );
 }
 
 function levels(points, chosen, width) {
@@ -33,22 +67,37 @@ function levels(points, chosen, width) {
   const largest = (chosen.shares.length - 1) / 2;
   const most = Math.max(...points.flatMap(({ shares }) => shares)) * 100; // the same scale for every group size
   const plot = axes({
-    width, height, left: 34,
-    x: { min: -largest - 0.7, max: largest + 0.7, ticks: [-largest, -Math.round(largest / 2), 0, Math.round(largest / 2), largest], label: `level (${chosen.bits}-bit integer)` },
+    width,
+    height,
+    left: 34,
+    x: {
+      min: -largest - 0.7,
+      max: largest + 0.7,
+      ticks: [-largest, -Math.round(largest / 2), 0, Math.round(largest / 2), largest],
+      label: `level (${chosen.bits}-bit integer)`,
+    },
     y: { min: 0, max: most * 1.1, label: "weights on it (%)" },
   });
   const wide = (plot.X(1) - plot.X(0)) * 0.78;
   const bars = chosen.shares.map((share, i) => {
     const x = plot.X(i - largest) - wide / 2;
-    return rect(x, plot.Y(100 * share), wide, plot.bottom - plot.Y(100 * share), { fill: i === largest ? "muted" : "blue" });
+    return rect(x, plot.Y(100 * share), wide, plot.bottom - plot.Y(100 * share), {
+      fill: i === largest ? "muted" : "blue",
+    });
   });
-  const zero = text(plot.X(0), plot.Y(100 * toZero(chosen)) - 6, `0: ${percent(toZero(chosen))}`, { anchor: "middle", color: "muted" });
+  const zero = text(plot.X(0), plot.Y(100 * toZero(chosen)) - 6, `0: ${percent(toZero(chosen))}`, {
+    anchor: "middle",
+    color: "muted",
+  });
   return svg(width, height, `${percent(toZero(chosen))} of the weights become 0`, plot.svg + bars.join("") + zero);
 }
 
 function view({ points, group }, env) {
   if (!points.length) return { figure: "", say: "Nothing was measured.", table: { caption: "", head: [], rows: [] } };
-  const now = points.reduce((i, { size }, j) => (Math.abs(Math.log(size / group)) < Math.abs(Math.log(points[i].size / group)) ? j : i), 0);
+  const now = points.reduce(
+    (i, { size }, j) => (Math.abs(Math.log(size / group)) < Math.abs(Math.log(points[i].size / group)) ? j : i),
+    0,
+  );
   const chosen = points[now];
   const width = env.width >= 600 ? Math.floor((env.width - 20) / 2) : env.width;
   const figure = `<div class="panels"><div class="panel">${errors(points, chosen, width)}</div><div class="panel">${levels(points, chosen, width)}</div></div><p class="key"><span><i style="background:${c("blue")};height:3px"></i>measured</span><span><i style="background:repeating-linear-gradient(90deg,${c("orange")} 0 4px,transparent 4px 7px);height:2px"></i>predicted for a bell curve</span><span><i style="background:${c("muted")}"></i>become 0</span></p>`;
@@ -58,10 +107,24 @@ function view({ points, group }, env) {
   const table = {
     caption: `${chosen.bits} bits, a 16-bit scale for each group`,
     head: ["Group size", "Bits per weight", "Error", "Bell curve", "Become 0", "Levels for 90 %"],
-    rows: points.map((point) => [int(point.size), fixed(point.cost, 3), percent(point.error, 1), percent(point.expected, 1), percent(toZero(point)), `${levelsUsed(point)} of ${point.shares.length}`]),
+    rows: points.map((point) => [
+      int(point.size),
+      fixed(point.cost, 3),
+      percent(point.error, 1),
+      percent(point.expected, 1),
+      percent(toZero(point)),
+      `${levelsUsed(point)} of ${point.shares.length}`,
+    ]),
     now,
   };
   return { figure, say, table };
 }
 
-export default explorer({ name: "groups", title: "Group size and error", usesGpu: false, defaults: { points: [], group: 32 }, controls, view });
+export default explorer({
+  name: "groups",
+  title: "Group size and error",
+  usesGpu: false,
+  defaults: { points: [], group: 32 },
+  controls,
+  view,
+});

@@ -1,7 +1,7 @@
 // The page's host for the figures: finds them, loads each one's script when the reader is near, and gives it a model
 // object as anywidget would. One classic script, so that it also works from a file. Also: every number that follows
 // the choice of "my GPU".
-import { chosenGpu, chooseGpu, DEFAULT_GPU, gpuOptions, isGpu, onGpu } from "../shared/gpu.js";
+import { chooseGpu, chosenGpu, DEFAULT_GPU, gpuOptions, isGpu, onGpu } from "../shared/gpu.js";
 
 const base = document.currentScript?.src.replace(/[^/]*$/, "") ?? "";
 const loading = new Map();
@@ -23,12 +23,14 @@ function load(name) {
 }
 
 function fromText(text, like) {
-  if (Array.isArray(like)) return text === "" ? [] : text.split(",").map((one) => (typeof like[0] === "string" ? one : Number(one)));
+  if (Array.isArray(like))
+    return text === "" ? [] : text.split(",").map((one) => (typeof like[0] === "string" ? one : Number(one)));
   if (typeof like === "boolean") return text === "1";
   if (typeof like === "number") return text === "" ? undefined : Number(text);
   return text;
 }
-const toText = (value) => (Array.isArray(value) ? value.join(",") : typeof value === "boolean" ? (value ? "1" : "0") : String(value));
+const toText = (value) =>
+  Array.isArray(value) ? value.join(",") : typeof value === "boolean" ? (value ? "1" : "0") : String(value);
 
 /** What a figure knows: get, set, on, off, save_changes. What differs from the start is written into the address. */
 class PageModel {

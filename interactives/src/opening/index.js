@@ -16,7 +16,11 @@ function render({ model, el }) {
   function start() {
     const chosen = quiz.opening.map((question) => variantIndex(question, 0, quiz.lesson));
     const asked = quiz.opening.map((question, index) =>
-      ask(question, question.variants[chosen[index]], { label: `${index + 1}.`, seed: `${quiz.lesson}/${question.id}/opening`, say }),
+      ask(question, question.variants[chosen[index]], {
+        label: `${index + 1}.`,
+        seed: `${quiz.lesson}/${question.id}/opening`,
+        say,
+      }),
     );
     const keep = h("button", { type: "button", class: "main" }, "Keep my answers");
     const fault = h("p", { class: "fault", role: "alert" });
@@ -25,7 +29,8 @@ function render({ model, el }) {
       for (const [index, one] of asked.entries()) {
         const found = one.read();
         if (found.why !== undefined && !found.empty) return one.focus();
-        if (found.why === undefined && !found.untouched) answers[quiz.opening[index].id] = { variant: chosen[index], answer: found.answer };
+        if (found.why === undefined && !found.untouched)
+          answers[quiz.opening[index].id] = { variant: chosen[index], answer: found.answer };
       }
       if (Object.keys(answers).length === 0) {
         fault.textContent = "Answer at least one; a guess is enough.";
@@ -36,7 +41,11 @@ function render({ model, el }) {
     });
     frame.replaceChildren(
       h("p", { class: "title" }, "Before you start"),
-      h("p", { class: "note" }, "Guess. Nothing is revealed now: the same questions come again at the end, with your answers beside them."),
+      h(
+        "p",
+        { class: "note" },
+        "Guess. Nothing is revealed now: the same questions come again at the end, with your answers beside them.",
+      ),
       ...asked.map((one) => one.element),
       fault,
       h("div", { class: "row" }, keep),
@@ -48,7 +57,13 @@ function render({ model, el }) {
       const given = answers[question.id];
       const variant = question.variants[given?.variant ?? variantIndex(question, 0, quiz.lesson)];
       const said = given ? ask(question, variant, { seed: "", say }).said(given.answer) : "no answer";
-      return h("li", {}, ask(question, variant, { seed: "", say }).element.querySelector("legend").textContent, " ", h("strong", {}, said));
+      return h(
+        "li",
+        {},
+        ask(question, variant, { seed: "", say }).element.querySelector("legend").textContent,
+        " ",
+        h("strong", {}, said),
+      );
     });
     const told = "Your answers are kept. They come again at the end of the lesson.";
     const note = h("p", { tabindex: "-1" }, told);

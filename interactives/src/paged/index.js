@@ -2,7 +2,7 @@
 import { kvBytesPerToken } from "../shared/arithmetic.js";
 import { explorer } from "../shared/explorer.js";
 import { bytes, esc, int, num, percent, plural } from "../shared/format.js";
-import { modelChoice, MODELS } from "../shared/models.js";
+import { MODELS, modelChoice } from "../shared/models.js";
 import { c, hatch, px, rect, svg, text } from "../shared/plot.js";
 import { account, MOST, replay } from "./logic.js";
 
@@ -15,7 +15,10 @@ const lengthsControl = {
   label: "Sequences, tokens each",
   format: (value) => value.join(", "),
   parse(words) {
-    const list = words.split(/[\s,;]+/).filter(Boolean).map(Number);
+    const list = words
+      .split(/[\s,;]+/)
+      .filter(Boolean)
+      .map(Number);
     if (!list.length || list.length > 8) throw new Error("One to eight lengths, please: 37, 120, 64");
     const bad = list.find((length) => !Number.isInteger(length) || length < 1 || length > 512);
     if (bad !== undefined) throw new Error("Each length is a whole number from 1 to 512.");
@@ -25,8 +28,24 @@ const lengthsControl = {
 
 const controls = () => [
   lengthsControl,
-  { kind: "number", key: "block_size", label: "Block", unit: "tokens", min: 1, max: 64, stops: [1, 2, 4, 8, 16, 24, 32, 48, 64] },
-  { kind: "number", key: "reserved", label: "Contiguous slot", unit: "tokens", min: 16, max: 1024, stops: [16, 32, 64, 128, 192, 256, 384, 512, 768, 1024] },
+  {
+    kind: "number",
+    key: "block_size",
+    label: "Block",
+    unit: "tokens",
+    min: 1,
+    max: 64,
+    stops: [1, 2, 4, 8, 16, 24, 32, 48, 64],
+  },
+  {
+    kind: "number",
+    key: "reserved",
+    label: "Contiguous slot",
+    unit: "tokens",
+    min: 16,
+    max: 1024,
+    stops: [16, 32, 64, 128, 192, 256, 384, 512, 768, 1024],
+  },
   { kind: "number", key: "prefix", label: "Shared beginning", unit: "tokens", min: 0, max: 256 },
   modelChoice,
 ];
@@ -84,11 +103,27 @@ function pool(state, found, cache, touched, { width, shown }) {
       const wide = (cell * fill[block]) / cache.size;
       const strip = tall / owners[block].length;
       owners[block].forEach((owner, i) => parts.push(rect(x, y + i * strip, wide, strip, { fill: colorOf(owner) })));
-      if (touched.includes(block)) parts.push(`<rect class="fade" x="${px(x - 1)}" y="${px(y - 1)}" width="${cell + 2}" height="${tall + 2}" fill="none" stroke="${c("ink")}" stroke-width="2.5" rx="3"/>`);
+      if (touched.includes(block))
+        parts.push(
+          `<rect class="fade" x="${px(x - 1)}" y="${px(y - 1)}" width="${cell + 2}" height="${tall + 2}" fill="none" stroke="${c("ink")}" stroke-width="2.5" rx="3"/>`,
+        );
     }
     const users = cache.references[block];
     const who = owners[block].map((i) => "ABCDEFGHIJKL"[i]).join("");
-    parts.push(text(x + cell / 2, y + tall + 12, used ? (users > 1 ? (cell > 26 && users < 5 ? who : `×${users}`) : `${block}`) : "", { anchor: "middle", size: 10.5, color: users > 1 ? "ink" : "muted", weight: users > 1 ? 650 : 400, halo: false }));
+    parts.push(
+      text(
+        x + cell / 2,
+        y + tall + 12,
+        used ? (users > 1 ? (cell > 26 && users < 5 ? who : `×${users}`) : `${block}`) : "",
+        {
+          anchor: "middle",
+          size: 10.5,
+          color: users > 1 ? "ink" : "muted",
+          weight: users > 1 ? 650 : 400,
+          halo: false,
+        },
+      ),
+    );
   }
   return svg(width, height, `Paged: ${found.blocks} blocks of ${state.block_size} tokens in use`, parts.join(""));
 }
@@ -104,33 +139,60 @@ function view(state, env) {
   const tables = names
     .map((name, i) => {
       const { blocks, tokens } = cache.tables.get(name);
-      const buttons = still || !shown ? "" : `<button data-act="write" data-name="${name}" data-key="write-${name}" aria-label="Write a token to ${name}">Write</button><button data-act="fork" data-name="${name}" data-key="fork-${name}" aria-label="Fork ${name}"${names.length >= MOST ? " disabled" : ""}>Fork</button>`;
-      const numbers = blocks.length > 12 ? `${blocks.slice(0, 5).join(" ")} … ${blocks.slice(-3).join(" ")}` : blocks.join(" ");
+      const buttons =
+        still || !shown
+          ? ""
+          : `<button data-act="write" data-name="${name}" data-key="write-${name}" aria-label="Write a token to ${name}">Write</button><button data-act="fork" data-name="${name}" data-key="fork-${name}" aria-label="Fork ${name}"${names.length >= MOST ? " disabled" : ""}>Fork</button>`;
+      const numbers =
+        blocks.length > 12 ? `${blocks.slice(0, 5).join(" ")} … ${blocks.slice(-3).join(" ")}` : blocks.join(" ");
       return `<div class="row" style="margin-top:.35rem;justify-content:space-between"><span><i style="display:inline-block;width:.8em;height:.8em;border-radius:2px;background:${c(colorOf(i))};margin-right:.45em"></i><strong>${name}</strong> · ${plural(tokens, "token")} · <span class="note">blocks ${numbers}</span></span><span style="display:flex;gap:.4rem">${buttons}</span></div>`;
     })
     .join("");
-  const undo = state.events.length && !still ? '<button data-act="undo" data-key="undo">Take the last step back</button>' : "";
-  const steps = told.length ? `<p class="sub">What just happened</p><ol class="steps fade">${told.map((one) => `<li>${esc(one)}</li>`).join("")}</ol>${undo}` : "";
+  const undo =
+    state.events.length && !still ? '<button data-act="undo" data-key="undo">Take the last step back</button>' : "";
+  const steps = told.length
+    ? `<p class="sub">What just happened</p><ol class="steps fade">${told.map((one) => `<li>${esc(one)}</li>`).join("")}</ol>${undo}`
+    : "";
   const figure =
     `<div class="panels"><div class="panel"><p class="sub">Contiguous<span class="note">${share(found.contiguousWaste, found.contiguous)}</span></p>${contiguous(found, { ...env, width })}</div>` +
     `<div class="panel"><p class="sub">Paged<span class="note">${share(found.pagedWaste, found.paged)}</span></p>${shown ? pool(state, found, cache, touched, { ...env, width }) : '<p class="note">The blocks come when you commit.</p>'}</div></div>` +
-    (shown ? `<p class="key"><span><i style="background:repeating-linear-gradient(45deg,${c("muted")} 0 1.5px,transparent 1.5px 4px)"></i>set aside, holds nothing</span><span>under a block: its number, or who shares it (×6: six do)</span></p><p class="sub">Block tables</p>${tables}${steps}` : "");
+    (shown
+      ? `<p class="key"><span><i style="background:repeating-linear-gradient(45deg,${c("muted")} 0 1.5px,transparent 1.5px 4px)"></i>set aside, holds nothing</span><span>under a block: its number, or who shares it (×6: six do)</span></p><p class="sub">Block tables</p>${tables}${steps}`
+      : "");
   const say = !shown
     ? `${plural(state.lengths.length, "sequence")}; each has a slot of ${int(found.slot)} tokens in the contiguous cache.`
     : `Contiguous: ${bytes(found.bytes[0])} set aside, ${percent(found.contiguousWaste / found.contiguous)} of it empty. Paged: ${plural(found.blocks, "block")}, ${bytes(found.bytes[1])}, ${percent(found.pagedWaste / found.paged)} empty` +
-      (found.shared ? `; sharing saves ${plural(found.shared, "token")}, ${bytes(found.shared * kv(state))}.` : ".") + (told.length ? ` ${told.join(" ")}` : "");
+      (found.shared ? `; sharing saves ${plural(found.shared, "token")}, ${bytes(found.shared * kv(state))}.` : ".") +
+      (told.length ? ` ${told.join(" ")}` : "");
   const table = {
     caption: `${MODELS[state.model].name}: ${int(kv(state))} bytes of KV cache a token`,
     head: ["Cache", "Places set aside", "Tokens held", "Empty", "Empty (MB)", "All (MB)"],
     rows: [
-      ["Contiguous", int(found.contiguous), int(found.stored), percent(found.contiguousWaste / found.contiguous), num(found.wasteBytes[0] / 1e6), num(found.bytes[0] / 1e6)],
-      ["Paged", int(found.paged), int(found.filled), percent(found.pagedWaste / found.paged), num(found.wasteBytes[1] / 1e6), num(found.bytes[1] / 1e6)],
+      [
+        "Contiguous",
+        int(found.contiguous),
+        int(found.stored),
+        percent(found.contiguousWaste / found.contiguous),
+        num(found.wasteBytes[0] / 1e6),
+        num(found.bytes[0] / 1e6),
+      ],
+      [
+        "Paged",
+        int(found.paged),
+        int(found.filled),
+        percent(found.pagedWaste / found.paged),
+        num(found.wasteBytes[1] / 1e6),
+        num(found.bytes[1] / 1e6),
+      ],
     ],
   };
   return { figure, say, table };
 }
 
-const step = (act) => (api, { name }) => api.set({ events: [...api.state.events, `${act} ${name}`] });
+const step =
+  (act) =>
+  (api, { name }) =>
+    api.set({ events: [...api.state.events, `${act} ${name}`] });
 
 export default explorer({
   name: "paged",

@@ -68,7 +68,9 @@ export class Blocks {
   filled() {
     const found = new Array(this.references.length).fill(0);
     for (const { blocks, tokens } of this.tables.values())
-      blocks.forEach((block, i) => (found[block] = Math.max(found[block], Math.min(this.size, tokens - i * this.size))));
+      blocks.forEach(
+        (block, i) => (found[block] = Math.max(found[block], Math.min(this.size, tokens - i * this.size))),
+      );
     return found;
   }
 }
@@ -87,7 +89,8 @@ export function replay({ lengths, block_size: size, prefix, events }) {
   lengths.forEach((length, i) => {
     const name = LETTERS[i];
     // Only full blocks are shared, and at least one token of each prompt is computed anew.
-    const shared = first === null ? 0 : Math.min(Math.floor(Math.min(prefix, lengths[0]) / size), Math.floor((length - 1) / size));
+    const shared =
+      first === null ? 0 : Math.min(Math.floor(Math.min(prefix, lengths[0]) / size), Math.floor((length - 1) / size));
     cache.add(name, first === null ? [] : cache.tables.get(first).blocks.slice(0, shared));
     cache.append(name, length - shared * size);
     first ??= name;
@@ -103,7 +106,10 @@ export function replay({ lengths, block_size: size, prefix, events }) {
       cache.fork(name, child);
       const { blocks } = cache.tables.get(child);
       touched = [...blocks];
-      told = [`${child} gets a copy of ${name}'s block table: ${blocks.length} numbers, no token is copied.`, `Each of these blocks now counts one user more.`];
+      told = [
+        `${child} gets a copy of ${name}'s block table: ${blocks.length} numbers, no token is copied.`,
+        `Each of these blocks now counts one user more.`,
+      ];
     } else {
       const before = cache.tables.get(name).blocks.at(-1);
       const users = cache.references[before];
@@ -118,7 +124,10 @@ export function replay({ lengths, block_size: size, prefix, events }) {
         ];
       } else if (taken.length) {
         touched = taken;
-        told = [`${name}'s last block is full: block ${taken[0]} is taken from the free ones.`, `The token is written into its first place.`];
+        told = [
+          `${name}'s last block is full: block ${taken[0]} is taken from the free ones.`,
+          `The token is written into its first place.`,
+        ];
       } else {
         touched = [before];
         told = [`Block ${before} is ${name}'s alone and has room: the token is written, nothing else happens.`];
@@ -137,7 +146,10 @@ export function account(state, kvBytes) {
   const filled = cache.filled().reduce((sum, tokens) => sum + tokens, 0);
   const paged = cache.used * state.block_size;
   return {
-    lengths, slot, stored, filled,
+    lengths,
+    slot,
+    stored,
+    filled,
     contiguous: slot * lengths.length,
     contiguousWaste: slot * lengths.length - stored,
     paged,

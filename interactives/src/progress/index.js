@@ -1,10 +1,10 @@
 // What the browser remembers, shown, and taken along as a file: points, quizzes, programs, streak, export, import.
 // State: `lessons` [[id, title, xp]] and `programs` [[id, title, xp]] of the course.
 
+import { localDay } from "../shared/days.js";
 import { h } from "../shared/dom.js";
 import { makeFrame } from "../shared/frame.js";
 import { CHANGED, store } from "../shared/store.js";
-import { localDay } from "../shared/days.js";
 
 const times = (n, one) => `${n} ${one}${n === 1 ? "" : "s"}`;
 
@@ -17,7 +17,11 @@ function render({ model, el }) {
   const streak = h("input", { type: "checkbox", id: "streak" });
   streak.addEventListener("change", () => {
     store().setStreak(streak.checked);
-    tell(streak.checked ? "Days are counted from now on." : "Days are no longer counted, and those that were are forgotten.");
+    tell(
+      streak.checked
+        ? "Days are counted from now on."
+        : "Days are no longer counted, and those that were are forgotten.",
+    );
   });
   const streakNote = h("p", { class: "note" });
 
@@ -27,7 +31,11 @@ function render({ model, el }) {
     file.value = "";
     if (text === null) return;
     if (store().points() === 0 && store().daysUntilDue() === null) return take(text);
-    confirmFirst(`This browser already has ${store().points()} XP. The file takes the place of what is here.`, "Replace it", () => take(text));
+    confirmFirst(
+      `This browser already has ${store().points()} XP. The file takes the place of what is here.`,
+      "Replace it",
+      () => take(text),
+    );
   });
 
   function take(text) {
@@ -58,7 +66,12 @@ function render({ model, el }) {
     };
     const no = h("button", { type: "button", click: decide(() => tell("Nothing was changed.")) }, "Leave it as it is");
     asked.replaceChildren(
-      h("div", { class: "danger", role: "group", "aria-label": "Please confirm" }, h("p", {}, question), h("div", { class: "row" }, h("button", { type: "button", class: "main", click: decide(action) }, yes), no)),
+      h(
+        "div",
+        { class: "danger", role: "group", "aria-label": "Please confirm" },
+        h("p", {}, question),
+        h("div", { class: "row" }, h("button", { type: "button", class: "main", click: decide(action) }, yes), no),
+      ),
     );
     no.focus();
     say(question);
@@ -74,18 +87,50 @@ function render({ model, el }) {
   function show() {
     const quizzes = model.get("lessons").map(([id, title, xp]) => {
       const { tries, best, passed } = store().quiz(id);
-      return [title, passed ? `passed, best ${best} of 7` : tries ? `best ${best} of 7 so far` : "not tried", passed ? `${xp} XP` : "–"];
+      return [
+        title,
+        passed ? `passed, best ${best} of 7` : tries ? `best ${best} of 7 so far` : "not tried",
+        passed ? `${xp} XP` : "–",
+      ];
     });
     const programs = model.get("programs").map(([id, title, xp]) => {
       const program = store().program(id);
-      return [title, program?.passed ? "solved" : program?.tries ? times(program.tries, "try").replace("trys", "tries") : "not tried", program?.passed ? `${xp} XP` : "–"];
+      return [
+        title,
+        program?.passed
+          ? "solved"
+          : program?.tries
+            ? times(program.tries, "try").replace("trys", "tries")
+            : "not tried",
+        program?.passed ? `${xp} XP` : "–",
+      ];
     });
     const table = (caption, rows) =>
-      h("div", { class: "numbers", "data-open": true, tabindex: "0", role: "region", "aria-label": caption },
-        h("table", {},
+      h(
+        "div",
+        { class: "numbers", "data-open": true, tabindex: "0", role: "region", "aria-label": caption },
+        h(
+          "table",
+          {},
           h("caption", {}, caption),
-          h("thead", {}, h("tr", {}, ["", "State", "Points"].map((name, n) => (n ? h("th", { scope: "col" }, name) : h("td", {}))))),
-          h("tbody", {}, rows.map(([title, state, points]) => h("tr", {}, h("th", { scope: "row" }, title), h("td", {}, state), h("td", {}, points))))));
+          h(
+            "thead",
+            {},
+            h(
+              "tr",
+              {},
+              ["", "State", "Points"].map((name, n) => (n ? h("th", { scope: "col" }, name) : h("td", {}))),
+            ),
+          ),
+          h(
+            "tbody",
+            {},
+            rows.map(([title, state, points]) =>
+              h("tr", {}, h("th", { scope: "row" }, title), h("td", {}, state), h("td", {}, points)),
+            ),
+          ),
+        ),
+      );
     const due = store().due().length;
     const counted = store().streak();
     streak.checked = counted.on;
@@ -93,7 +138,12 @@ function render({ model, el }) {
       ? `${times(counted.length, "day")} so far${counted.studiedToday ? ", today included" : ""}. Up to ${counted.restDays} rest days in a row are forgiven; days are those of your own calendar.`
       : "Off. When it is on, days on which you do something are counted; up to 2 rest days in a row are forgiven.";
     summary.replaceChildren(
-      h("p", {}, h("strong", {}, `${store().points()} XP`), ` · ${due ? `${times(due, "question")} due today` : "nothing due today"}`),
+      h(
+        "p",
+        {},
+        h("strong", {}, `${store().points()} XP`),
+        ` · ${due ? `${times(due, "question")} due today` : "nothing due today"}`,
+      ),
       quizzes.length ? table("Quizzes", quizzes) : "",
       programs.length ? table("Practice programs", programs) : "",
     );
@@ -103,10 +153,36 @@ function render({ model, el }) {
     h("p", { class: "title" }, "Your progress in this browser"),
     told,
     summary,
-    h("div", { class: "row" }, h("label", { class: "option", for: "streak" }, streak, h("span", {}, "Count my study days"))),
+    h(
+      "div",
+      { class: "row" },
+      h("label", { class: "option", for: "streak" }, streak, h("span", {}, "Count my study days")),
+    ),
     streakNote,
-    h("div", { class: "row" }, h("button", { type: "button", class: "main", click: download }, "Export as a file"), h("label", { for: "import" }, "Import a file"), file),
-    h("div", { class: "row" }, h("button", { type: "button", click: () => confirmFirst(`Forget all ${store().points()} XP, answers, programs and due questions of this browser?`, "Forget everything", forget) }, "Forget everything")),
+    h(
+      "div",
+      { class: "row" },
+      h("button", { type: "button", class: "main", click: download }, "Export as a file"),
+      h("label", { for: "import" }, "Import a file"),
+      file,
+    ),
+    h(
+      "div",
+      { class: "row" },
+      h(
+        "button",
+        {
+          type: "button",
+          click: () =>
+            confirmFirst(
+              `Forget all ${store().points()} XP, answers, programs and due questions of this browser?`,
+              "Forget everything",
+              forget,
+            ),
+        },
+        "Forget everything",
+      ),
+    ),
     asked,
   );
   show();

@@ -11,13 +11,24 @@ const weightsOf = (state) => (state.weights.length ? state.weights : WEIGHTS);
 const frameOf = (state) => frame(weightsOf(state), state.weights.length > 0);
 
 const controls = (state) => [
-  { kind: "number", key: "outlier", label: "The outlier", min: -frameOf(state).limit, max: frameOf(state).limit, step: frameOf(state).limit / 100, real: true },
+  {
+    kind: "number",
+    key: "outlier",
+    label: "The outlier",
+    min: -frameOf(state).limit,
+    max: frameOf(state).limit,
+    step: frameOf(state).limit / 100,
+    real: true,
+  },
   { kind: "number", key: "bits", label: "Bits", min: 2, max: 8 },
   {
     kind: "choice",
     key: "group",
     label: "Weights that share a scale",
-    options: [...GROUPS.filter((size) => size < weightsOf(state).length), weightsOf(state).length].map((size) => [size, size === weightsOf(state).length ? `all ${size}` : String(size)]),
+    options: [...GROUPS.filter((size) => size < weightsOf(state).length), weightsOf(state).length].map((size) => [
+      size,
+      size === weightsOf(state).length ? `all ${size}` : String(size),
+    ]),
   },
 ];
 
@@ -44,7 +55,11 @@ function stems(state, now, { width, shown, still }) {
   const { at, spread } = frameOf(state);
   const top = Math.max(spread, Math.max(...now.weights.map(Math.abs)) * 1.15);
   const plot = axes({
-    width, height, left: 34, bottom: 24, grid: false,
+    width,
+    height,
+    left: 34,
+    bottom: 24,
+    grid: false,
     x: { min: -0.7, max: n - 0.3, ticks: [] },
     y: { min: -top, max: top, label: "weight", count: 5 },
   });
@@ -53,7 +68,8 @@ function stems(state, now, { width, shown, still }) {
     const [from, to] = [plot.X(start - 0.45), plot.X(Math.min(n, start + state.group) - 0.55)];
     const own = start === now.first;
     parts.push(rect(from, plot.top, to - from, plot.bottom - plot.top, { fill: own ? "soft" : "bg" }));
-    if (start) parts.push(line(plot.X(start - 0.5), plot.top, plot.X(start - 0.5), plot.bottom, { color: "line", width: 1 }));
+    if (start)
+      parts.push(line(plot.X(start - 0.5), plot.top, plot.X(start - 0.5), plot.bottom, { color: "line", width: 1 }));
     const step = now.scales[Math.floor(start / state.group)];
     if (shown && step > 0 && Math.abs(plot.Y(step) - plot.Y(0)) >= 3) {
       const most = 2 ** (state.bits - 1) - 1;
@@ -68,15 +84,39 @@ function stems(state, now, { width, shown, still }) {
     if (i === at) return;
     const zero = shown && now.q[i] === 0;
     parts.push(line(plot.X(i), plot.Y(0), plot.X(i), plot.Y(weight), { color: zero ? "muted" : "blue", width: thick }));
-    if (shown) parts.push(line(plot.X(i) - 3, plot.Y(now.restored[i]), plot.X(i) + 3, plot.Y(now.restored[i]), { color: "ink", width: 2 }));
+    if (shown)
+      parts.push(
+        line(plot.X(i) - 3, plot.Y(now.restored[i]), plot.X(i) + 3, plot.Y(now.restored[i]), {
+          color: "ink",
+          width: 2,
+        }),
+      );
   });
   const [x, y] = [plot.X(at), plot.Y(state.outlier)];
   parts.push(line(x, plot.Y(0), x, y, { color: "orange", width: 3 }));
   parts.push(dot(x, y, { color: "orange", r: 8 }));
-  parts.push(text(x + 13, y + 4, `outlier ${tick(state.outlier)}${still ? "" : ", drag me"}`, { color: "orange-t", weight: 650 }));
-  if (!still) parts.push(`<rect data-drag="outlier" x="${px(x - 22)}" y="0" width="44" height="${height}" fill="transparent" style="cursor:ns-resize;touch-action:none"/>`);
-  parts.push(text(plot.right, height - 5, `${n} weights, ${plural(Math.ceil(n / state.group), "group")}`, { anchor: "end", color: "muted", halo: false }));
-  return { picture: svg(width, height, `${n} weights in groups of ${state.group}`, plot.svg + parts.join("")), top, plot };
+  parts.push(
+    text(x + 13, y + 4, `outlier ${tick(state.outlier)}${still ? "" : ", drag me"}`, {
+      color: "orange-t",
+      weight: 650,
+    }),
+  );
+  if (!still)
+    parts.push(
+      `<rect data-drag="outlier" x="${px(x - 22)}" y="0" width="44" height="${height}" fill="transparent" style="cursor:ns-resize;touch-action:none"/>`,
+    );
+  parts.push(
+    text(plot.right, height - 5, `${n} weights, ${plural(Math.ceil(n / state.group), "group")}`, {
+      anchor: "end",
+      color: "muted",
+      halo: false,
+    }),
+  );
+  return {
+    picture: svg(width, height, `${n} weights in groups of ${state.group}`, plot.svg + parts.join("")),
+    top,
+    plot,
+  };
 }
 
 /** The outlier's group up close: from each weight a line to the level it is rounded to. */
@@ -86,12 +126,18 @@ function slopes(state, now, { width }) {
   const { spread } = frameOf(state);
   const X = scale({ min: -spread * 1.05, max: spread * 1.05 }, 8, width - 8);
   const step = now.groupScale;
-  const parts = [text(4, 13, `the ${int(now.groupSize)} weights of its group, up to ±${tick(spread)}`, { color: "muted", halo: false })];
+  const parts = [
+    text(4, 13, `the ${int(now.groupSize)} weights of its group, up to ±${tick(spread)}`, {
+      color: "muted",
+      halo: false,
+    }),
+  ];
   const inside = (value) => Math.abs(value) <= spread * 1.025;
   if (step > 0) {
     const most = 2 ** (state.bits - 1) - 1;
     let d = "";
-    for (let level = -most; level <= most; level++) if (inside(level * step)) d += `M${px(X(level * step))} ${bottom - 8}v16`;
+    for (let level = -most; level <= most; level++)
+      if (inside(level * step)) d += `M${px(X(level * step))} ${bottom - 8}v16`;
     parts.push(`<path d="${d}" stroke="${c("ink")}" stroke-width="1.6"/>`);
   }
   parts.push(line(8, bottom, width - 8, bottom, { color: "muted", width: 1 }));
@@ -102,7 +148,14 @@ function slopes(state, now, { width }) {
     parts.push(line(X(weight), top, X(back), bottom, { color: zero ? "muted" : "blue", width: 1.2 }));
     parts.push(dot(X(weight), top, { r: 4, color: zero ? "muted" : "blue" }));
   }
-  for (const part of [-1, -0.5, 0, 0.5, 1]) parts.push(text(X(part * spread), bottom + 24, tick(part * spread), { anchor: part === -1 ? "start" : part === 1 ? "end" : "middle", color: "muted", halo: false }));
+  for (const part of [-1, -0.5, 0, 0.5, 1])
+    parts.push(
+      text(X(part * spread), bottom + 24, tick(part * spread), {
+        anchor: part === -1 ? "start" : part === 1 ? "end" : "middle",
+        color: "muted",
+        halo: false,
+      }),
+    );
   return svg(width, height, `${now.groupZeros} of ${now.groupSize} weights are rounded to 0`, parts.join(""));
 }
 
@@ -122,7 +175,14 @@ function view(state, env) {
     head: ["Group", "Bits per weight", "Error, all", "Error, the others", "Become 0", "Levels used in its group"],
     rows: sizes.map((group) => {
       const row = measure(weightsOf(state), { ...state, group }, frameOf(state).at);
-      return [int(group), fixed(row.bitsPerWeight, 3), percent(row.error, 2), percent(row.errorOthers, 1), int(row.zeros), `${row.levelsUsed} of ${row.levels}`];
+      return [
+        int(group),
+        fixed(row.bitsPerWeight, 3),
+        percent(row.error, 2),
+        percent(row.errorOthers, 1),
+        int(row.zeros),
+        `${row.levelsUsed} of ${row.levels}`,
+      ];
     }),
     now: sizes.indexOf(state.group),
   };

@@ -59,7 +59,10 @@ export function measure(weights, { bits, group, outlier }, at) {
   const first = Math.floor(at / group) * group;
   const inside = q.slice(first, first + group);
   return {
-    weights: list, q, scales, restored,
+    weights: list,
+    q,
+    scales,
+    restored,
     bitsPerWeight: bits + (16 * scales.length) / list.length,
     error: relativeError(list, restored),
     errorOthers: relativeError(others(list), others(restored)), // of all weights but the outlier

@@ -17,7 +17,11 @@ function render({ model, el }) {
   function history() {
     const { tries, best, passed } = store().quiz(quiz.lesson);
     if (tries === 0) return null;
-    return h("p", { class: "note" }, `${passed ? "Passed" : "Not passed yet"}: best ${best} of ${total} in ${tries === 1 ? "1 try" : `${tries} tries`}.`);
+    return h(
+      "p",
+      { class: "note" },
+      `${passed ? "Passed" : "Not passed yet"}: best ${best} of ${total} in ${tries === 1 ? "1 try" : `${tries} tries`}.`,
+    );
   }
 
   function start(focus) {
@@ -32,7 +36,11 @@ function render({ model, el }) {
     const check = h("button", { type: "button", class: "main", click: () => finish(asked, check) }, "Check my answers");
     frame.replaceChildren(
       h("p", { class: "title" }, "Lesson quiz"),
-      h("p", { class: "note" }, `${total} questions · pass with ${quiz.pass} · ${quiz.xp} XP. Numbers may be rounded; they change at each try.`),
+      h(
+        "p",
+        { class: "note" },
+        `${total} questions · pass with ${quiz.pass} · ${quiz.xp} XP. Numbers may be rounded; they change at each try.`,
+      ),
       history() ?? "",
       ...asked.map((one) => one.element),
       h("div", { class: "row" }, check),
@@ -57,12 +65,18 @@ function render({ model, el }) {
     const earned = store().recordQuiz(quiz.lesson, { right, missed, pass: quiz.pass, xp: quiz.xp });
     const passed = right >= quiz.pass;
     const points = earned ? ` ${earned} XP earned.` : "";
-    const back = missed.length ? ` ${plural(missed.length, "question")} will come back in today's review, from tomorrow on.` : "";
+    const back = missed.length
+      ? ` ${plural(missed.length, "question")} will come back in today's review, from tomorrow on.`
+      : "";
     const told = `${right} of ${total} right: ${passed ? "passed." : `not passed, ${quiz.pass} are needed.`}${points}${back}`;
     const result = h("p", { class: "result", tabindex: "-1" }, told);
     check.parentElement.replaceWith(
       result,
-      h("div", { class: "row" }, h("button", { type: "button", class: "main", click: () => start(true) }, "Try again with new numbers")),
+      h(
+        "div",
+        { class: "row" },
+        h("button", { type: "button", class: "main", click: () => start(true) }, "Try again with new numbers"),
+      ),
     );
     frame.querySelector(".title").after(result);
     result.focus();

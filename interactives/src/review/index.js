@@ -14,14 +14,31 @@ function questionOf(item, quizzes) {
   if (item.kind === "prediction") {
     const { question, answer, unit, explain, tolerance } = item.prediction;
     const text = typeof answer === "string";
-    const variant = { prompt: [question], answer, shown: text ? answer : String(Number(answer.toPrecision(4))), unit, tolerance, mistakes: [], explain: [explain] };
-    return { question: { id: item.id, kind: text ? "recall" : "numeric", variants: [variant] }, variant, from: "a prediction" };
+    const variant = {
+      prompt: [question],
+      answer,
+      shown: text ? answer : String(Number(answer.toPrecision(4))),
+      unit,
+      tolerance,
+      mistakes: [],
+      explain: [explain],
+    };
+    return {
+      question: { id: item.id, kind: text ? "recall" : "numeric", variants: [variant] },
+      variant,
+      from: "a prediction",
+    };
   }
   const quiz = quizzes[item.lesson];
   const question = quiz && [...quiz.questions, ...quiz.opening].find((one) => one.id === item.question);
   if (!question) return null;
   const attempt = item.card.reps + 1;
-  return { question, variant: question.variants[variantIndex(question, attempt, item.lesson)], from: quiz.title, seed: `${item.id}/${attempt}` };
+  return {
+    question,
+    variant: question.variants[variantIndex(question, attempt, item.lesson)],
+    from: quiz.title,
+    seed: `${item.id}/${attempt}`,
+  };
 }
 
 function render({ model, el }) {
@@ -45,7 +62,9 @@ function render({ model, el }) {
   }
 
   function next(quizzes, focus) {
-    const due = store().due().filter((item) => questionOf(item, quizzes));
+    const due = store()
+      .due()
+      .filter((item) => questionOf(item, quizzes));
     if (due.length === 0) return finished(focus);
     const item = due[0];
     const { question, variant, from, seed = item.id } = questionOf(item, quizzes);
@@ -57,7 +76,11 @@ function render({ model, el }) {
       answered += 1;
       const gap = store().answerReview(item.id, right);
       const told = `${right ? "Right" : "Not yet"}. It comes back ${days(gap)}.`;
-      const button = h("button", { type: "button", class: "main", click: () => next(quizzes, true) }, due.length > 1 ? "Next question" : "Finish");
+      const button = h(
+        "button",
+        { type: "button", class: "main", click: () => next(quizzes, true) },
+        due.length > 1 ? "Next question" : "Finish",
+      );
       row.replaceChildren(h("span", {}, told), button);
       button.focus();
       say(told);
@@ -67,7 +90,9 @@ function render({ model, el }) {
       const box = h("div", { class: "question" }, h("p", {}, h("strong", {}, variant.prompt)));
       const show = h("button", { type: "button", class: "main" }, "Show the answer");
       show.addEventListener("click", () => {
-        box.append(h("div", { class: "feedback" }, h("p", {}, h("strong", {}, variant.shown)), h("p", {}, variant.explain)));
+        box.append(
+          h("div", { class: "feedback" }, h("p", {}, h("strong", {}, variant.shown)), h("p", {}, variant.explain)),
+        );
         const knew = h("button", { type: "button", class: "main", click: () => done(true) }, "I knew it");
         row.replaceChildren(knew, h("button", { type: "button", click: () => done(false) }, "I did not"));
         knew.focus();
@@ -101,7 +126,9 @@ function render({ model, el }) {
     fetch(new URL(model.get("quizzes"), document.baseURI))
       .then((answer) => (answer.ok ? answer.json() : Promise.reject(new Error(String(answer.status)))))
       .then((quizzes) => next(quizzes, false))
-      .catch(() => frame.replaceChildren(h("p", {}, "The questions could not be loaded. Reload the page to try again.")));
+      .catch(() =>
+        frame.replaceChildren(h("p", {}, "The questions could not be loaded. Reload the page to try again.")),
+      );
   }
   return end;
 }

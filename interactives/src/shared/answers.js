@@ -40,7 +40,11 @@ const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
 /** The number that a learner typed: {value} or {why}. "1,472" and "1 472" are thousands, "4,79" is a decimal comma. */
 export function parseNumber(typed, unit = "") {
-  let text = typed.normalize("NFKC").trim().replaceAll("−", "-").replace(/^[~≈]\s*/, "");
+  let text = typed
+    .normalize("NFKC")
+    .trim()
+    .replaceAll("−", "-")
+    .replace(/^[~≈]\s*/, "");
   if (text === "") return { why: "Type a number." };
   if (unit && text.toLowerCase().endsWith(unit.toLowerCase())) text = text.slice(0, -unit.length).trim();
   text = text.replace(/(\d)[\s'_](?=\d{3}\b)/g, "$1");
@@ -65,7 +69,10 @@ export function judge(kind, variant, answer) {
   }
   if (kind === "choice") {
     const option = variant.options[answer];
-    return { right: option.correct, mistake: option.correct ? null : { name: option.mistake, explain: option.explain } };
+    return {
+      right: option.correct,
+      mistake: option.correct ? null : { name: option.mistake, explain: option.explain },
+    };
   }
   return { right: answer.every((item, place) => item === place), mistake: null };
 }

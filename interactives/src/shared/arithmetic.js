@@ -9,7 +9,8 @@ export function weightBytes(params, bits, group = 0, scaleBits = 16) {
   return (params * bits + (group ? Math.ceil(params / group) * scaleBits : 0)) / 8;
 }
 
-export const kvBytesPerToken = (model, kvBits = 16) => Math.trunc(2 * model.layers * model.kvHeads * model.headDim * (kvBits / 8));
+export const kvBytesPerToken = (model, kvBits = 16) =>
+  Math.trunc(2 * model.layers * model.kvHeads * model.headDim * (kvBits / 8));
 
 /** One model on `n` GPUs of a kind; weights of `bits` with a 16-bit scale per `group` (0: none). */
 export function deploy(model, gpu, { bits = 16, group = 0, kvBits = 16, n = 1 } = {}) {
@@ -29,7 +30,15 @@ export function deploy(model, gpu, { bits = 16, group = 0, kvBits = 16, n = 1 } 
     const memorySeconds = linear.memorySeconds + attending.memorySeconds;
     const computeSeconds = linear.computeSeconds + attending.computeSeconds;
     const limit = memorySeconds >= computeSeconds ? "bandwidth" : "arithmetic"; // of the step as a whole
-    return { linearSeconds: linear.seconds, attentionSeconds: attending.seconds, memorySeconds, computeSeconds, seconds, rate: batch / seconds, limit };
+    return {
+      linearSeconds: linear.seconds,
+      attentionSeconds: attending.seconds,
+      memorySeconds,
+      computeSeconds,
+      seconds,
+      rate: batch / seconds,
+      limit,
+    };
   }
 
   function operators(bytes, flops) {
@@ -39,7 +48,14 @@ export function deploy(model, gpu, { bits = 16, group = 0, kvBits = 16, n = 1 } 
   }
 
   return {
-    weights, kv, attention, memory, used, step, operators, flops,
+    weights,
+    kv,
+    attention,
+    memory,
+    used,
+    step,
+    operators,
+    flops,
     fits: weights <= memory,
     intensity: (batch, context) => (batch * flops(context)) / used(batch, context),
     /** What the intensity tends to as the batch grows. */
@@ -72,6 +88,7 @@ export const speedup = (alpha, k, cost, verify = 1) => expectedTokens(alpha, k) 
 /** The k from 0 to maxK with the highest speed-up, the smallest on a tie; `verify(k)` in plain target passes. */
 export function bestDraftLength(alpha, cost, maxK, verify = () => 1) {
   let best = 0;
-  for (let k = 1; k <= maxK; k++) if (speedup(alpha, k, cost, verify(k)) > speedup(alpha, best, cost, verify(best))) best = k;
+  for (let k = 1; k <= maxK; k++)
+    if (speedup(alpha, k, cost, verify(k)) > speedup(alpha, best, cost, verify(best))) best = k;
   return best;
 }

@@ -61,7 +61,14 @@ function feedback(kind, variant, answer, { right, mistake }, said) {
     box.append(h("p", {}, mark));
   } else {
     box.append(h("p", {}, mark, right ? "" : " The right order:"));
-    if (!right) box.append(h("ol", { class: "rightly" }, variant.items.map((item) => h("li", {}, rich(item)))));
+    if (!right)
+      box.append(
+        h(
+          "ol",
+          { class: "rightly" },
+          variant.items.map((item) => h("li", {}, rich(item))),
+        ),
+      );
   }
   box.append(h("p", {}, rich(variant.explain)));
   return box;
@@ -70,8 +77,18 @@ function feedback(kind, variant, answer, { right, mistake }, said) {
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function askNumber(variant, { id }) {
-  const input = h("input", { type: "text", inputmode: "decimal", id: `${id}-number`, autocomplete: "off", spellcheck: "false" });
-  const label = h("label", { class: "unseen", for: `${id}-number` }, `Your answer${variant.unit ? ` in ${variant.unit}` : ""}`);
+  const input = h("input", {
+    type: "text",
+    inputmode: "decimal",
+    id: `${id}-number`,
+    autocomplete: "off",
+    spellcheck: "false",
+  });
+  const label = h(
+    "label",
+    { class: "unseen", for: `${id}-number` },
+    `Your answer${variant.unit ? ` in ${variant.unit}` : ""}`,
+  );
   const readAs = h("span", { class: "note" });
   input.addEventListener("input", () => {
     const { value } = parseNumber(input.value, variant.unit);
@@ -102,7 +119,11 @@ function askChoice(variant, { id, seed }) {
   const box = h("div", { class: "options" });
   for (const index of order) {
     const input = h("input", { type: "radio", name: id, value: index });
-    const place = h("div", {}, h("label", { class: "option" }, input, h("span", {}, rich(variant.options[index].text))));
+    const place = h(
+      "div",
+      {},
+      h("label", { class: "option" }, input, h("span", {}, rich(variant.options[index].text))),
+    );
     inputs.set(index, input);
     places.set(index, place);
     box.append(place);

@@ -50,12 +50,16 @@ function markup(spec, id) {
   const fault = `<p class="fault" id="${id}-fault" role="alert"></p>`;
   switch (spec.kind) {
     case "number": {
-      const range = spec.stops ? `min="0" max="${spec.stops.length - 1}" step="1"` : `min="${spec.min}" max="${spec.max}" step="${spec.step ?? 1}"`;
+      const range = spec.stops
+        ? `min="0" max="${spec.stops.length - 1}" step="1"`
+        : `min="${spec.min}" max="${spec.max}" step="${spec.step ?? 1}"`;
       const unit = spec.unit ? `<span>${esc(spec.unit)}</span>` : "";
       return `<div class="control"><div class="top"><label for="${id}">${label}</label><span class="value"><input type="number" id="${id}-box" data-key="${spec.key}-box" inputmode="decimal" min="${spec.min}" max="${spec.max}" step="any" aria-label="${label}, exact value${spec.unit ? ` in ${esc(spec.unit)}` : ""}" aria-describedby="${id}-fault">${unit}</span></div><input type="range" id="${id}" data-key="${spec.key}" ${range}>${fault}</div>`;
     }
     case "choice": {
-      const options = spec.options.map(([value, name]) => `<option value="${esc(value)}">${esc(name)}</option>`).join("");
+      const options = spec.options
+        .map(([value, name]) => `<option value="${esc(value)}">${esc(name)}</option>`)
+        .join("");
       return `<div class="control"><div class="top"><label for="${id}">${label}</label></div><select id="${id}" data-key="${spec.key}">${options}</select></div>`;
     }
     case "check":
@@ -88,15 +92,28 @@ export function build(box, specs, prefix, set) {
         const value = Number(number.value);
         const whole = fine(spec) ? "" : "whole ";
         const listed = !spec.only || spec.stops.includes(value);
-        const good = number.value !== "" && value >= spec.min && value <= spec.max && (!whole || Number.isInteger(value)) && listed;
+        const good =
+          number.value !== "" &&
+          value >= spec.min &&
+          value <= spec.max &&
+          (!whole || Number.isInteger(value)) &&
+          listed;
         number.setAttribute("aria-invalid", String(!good));
-        fault.textContent = good ? "" : spec.only ? `One of ${spec.stops.join(", ")}, please.` : `A ${whole}number from ${tick(spec.min)} to ${fixed(spec.max)}, please.`;
+        fault.textContent = good
+          ? ""
+          : spec.only
+            ? `One of ${spec.stops.join(", ")}, please.`
+            : `A ${whole}number from ${tick(spec.min)} to ${fixed(spec.max)}, please.`;
         if (good) set(spec.key, value);
       };
       number.addEventListener("change", typed);
-      number.addEventListener("input", () => !spec.only && number.value !== "" && Number(number.value) >= spec.min && typed());
+      number.addEventListener(
+        "input",
+        () => !spec.only && number.value !== "" && Number(number.value) >= spec.min && typed(),
+      );
       show.push((state) => {
-        if (!number.matches(":focus") || Number(number.value) !== state[spec.key]) number.value = String(state[spec.key]);
+        if (!number.matches(":focus") || Number(number.value) !== state[spec.key])
+          number.value = String(state[spec.key]);
         number.removeAttribute("aria-invalid");
         fault.textContent = "";
         slide(state[spec.key]);

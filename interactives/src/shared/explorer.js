@@ -11,7 +11,7 @@
 // env: {gpu, gpuKey, width, shown (the question is answered), local (what this view alone knows), still (on paper)}.
 import { allowed, build } from "./controls.js";
 import { esc } from "./format.js";
-import { chosenGpu, chooseGpu, DEFAULT_GPU, gpuOptions, GPUS, isGpu, onGpu } from "./gpu.js";
+import { chooseGpu, chosenGpu, DEFAULT_GPU, GPUS, gpuOptions, isGpu, onGpu } from "./gpu.js";
 import { answerGiven, askHtml, isRight, keepAnswer, record, verdict } from "./question.js";
 import style from "./style.css";
 import { stillMotion, watchTheme } from "./theme.js";
@@ -26,8 +26,12 @@ export function tableHtml({ caption, head, rows, now = -1 }) {
 
 /** The state with what is missing or not allowed replaced by the default. */
 function clean(def, raw, env) {
-  const state = { ...def.defaults, ...Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== undefined && value !== null)) };
-  for (const spec of def.controls(state, env)) state[spec.key] = allowed(spec, state[spec.key]) ?? allowed(spec, def.defaults[spec.key]) ?? state[spec.key];
+  const state = {
+    ...def.defaults,
+    ...Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== undefined && value !== null)),
+  };
+  for (const spec of def.controls(state, env))
+    state[spec.key] = allowed(spec, state[spec.key]) ?? allowed(spec, def.defaults[spec.key]) ?? state[spec.key];
   return state;
 }
 
@@ -79,9 +83,18 @@ function mount(def, model, el) {
   };
   const env = () => {
     const gpuKey = gpuOf({ gpu: model.get("gpu") }, chosenGpu());
-    return { gpu: GPUS[gpuKey], gpuKey, width: Math.max(260, width || 640), shown: asked !== undefined || !question || printing || paper.matches, local, still: false, id: prefix };
+    return {
+      gpu: GPUS[gpuKey],
+      gpuKey,
+      width: Math.max(260, width || 640),
+      shown: asked !== undefined || !question || printing || paper.matches,
+      local,
+      still: false,
+      id: prefix,
+    };
   };
-  const read = () => clean(def, Object.fromEntries(Object.keys(def.defaults).map((key) => [key, model.get(key)])), env());
+  const read = () =>
+    clean(def, Object.fromEntries(Object.keys(def.defaults).map((key) => [key, model.get(key)])), env());
   const start = { ...read() };
   model.urlKeys = def.controls(start, env()).map((spec) => spec.key); // a page's host writes these into the address
 
@@ -156,7 +169,10 @@ function mount(def, model, el) {
     const box = part("figure");
     const focus = box.contains(root.activeElement) ? root.activeElement.dataset.key : null;
     box.innerHTML = figure;
-    if (focus) (box.querySelector(`[data-key="${focus}"]:not(:disabled)`) ?? box.querySelector("[data-act]:not(:disabled)"))?.focus();
+    if (focus)
+      (
+        box.querySelector(`[data-key="${focus}"]:not(:disabled)`) ?? box.querySelector("[data-act]:not(:disabled)")
+      )?.focus();
     if (part("say").textContent !== say) part("say").textContent = say;
     part("numbers").innerHTML = now.shown ? tableHtml(table) : '<p class="note">After your guess.</p>';
     const select = part("gpu").querySelector("select");
@@ -164,8 +180,13 @@ function mount(def, model, el) {
   }
 
   if (def.usesGpu !== false) {
-    part("gpu").innerHTML = `<label for="${prefix}-gpu">My GPU</label><select id="${prefix}-gpu" data-key="gpu">${gpuOptions().map(([key, name]) => `<option value="${key}">${esc(name)}</option>`).join("")}</select>`;
-    part("gpu").querySelector("select").addEventListener("change", (event) => chooseGpu(event.target.value));
+    part("gpu").innerHTML =
+      `<label for="${prefix}-gpu">My GPU</label><select id="${prefix}-gpu" data-key="gpu">${gpuOptions()
+        .map(([key, name]) => `<option value="${key}">${esc(name)}</option>`)
+        .join("")}</select>`;
+    part("gpu")
+      .querySelector("select")
+      .addEventListener("change", (event) => chooseGpu(event.target.value));
   }
   const stopGpu = onGpu((key) => {
     if (model.get("gpu") !== undefined && model.get("gpu") !== key) {
@@ -187,7 +208,13 @@ function mount(def, model, el) {
       local = {};
       if (question) keepAnswer(question, undefined);
       asked = undefined;
-      set(Object.fromEntries(Object.keys(def.defaults).filter((key) => key !== "gpu" && key !== "ask").map((key) => [key, start[key]])));
+      set(
+        Object.fromEntries(
+          Object.keys(def.defaults)
+            .filter((key) => key !== "gpu" && key !== "ask")
+            .map((key) => [key, start[key]]),
+        ),
+      );
       drawQuestion();
       draw();
     },
@@ -227,7 +254,11 @@ function mount(def, model, el) {
   });
   root.addEventListener("input", (event) => {
     const field = event.target.closest(".figure [data-input]");
-    if (field) def.actions?.[field.dataset.input]?.(api, { ...field.dataset, value: field.type === "checkbox" ? field.checked : field.value });
+    if (field)
+      def.actions?.[field.dataset.input]?.(api, {
+        ...field.dataset,
+        value: field.type === "checkbox" ? field.checked : field.value,
+      });
   });
 
   let dragged = null;
@@ -246,7 +277,8 @@ function mount(def, model, el) {
   });
   part("figure").addEventListener("pointermove", (event) => {
     if (!dragged) return;
-    if (!dragged.svg.isConnected) dragged.svg = part("figure").querySelector(`[data-drag="${dragged.what}"]`)?.closest("svg");
+    if (!dragged.svg.isConnected)
+      dragged.svg = part("figure").querySelector(`[data-drag="${dragged.what}"]`)?.closest("svg");
     if (dragged.svg) def.drag(api, dragged.what, place(event));
   });
   for (const end of ["pointerup", "pointercancel"]) part("figure").addEventListener(end, () => (dragged = null));

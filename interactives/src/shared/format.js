@@ -21,7 +21,12 @@ export function fixed(value, places = 0) {
 export const int = (value) => fixed(value, 0);
 export const percent = (share, places = 0) => `${fixed(100 * share, places)} %`;
 
-const SIZES = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]];
+const SIZES = [
+  [1e12, "TB"],
+  [1e9, "GB"],
+  [1e6, "MB"],
+  [1e3, "kB"],
+];
 export function bytes(value, digits = 3) {
   for (const [size, unit] of SIZES) if (Math.abs(value) >= size * 0.9995) return `${num(value / size, digits)} ${unit}`;
   return `${int(value)} bytes`;

@@ -1,8 +1,8 @@
 // The frame that quizzes share with the figures: a shadow root in their style, light or dark as the page is.
 
+import asking from "./asking.css";
 import { h } from "./dom.js";
 import style from "./style.css";
-import asking from "./asking.css";
 import { watchTheme } from "./theme.js";
 
 /** {frame, say, end}: `say` speaks in a live region, `end` removes all. */

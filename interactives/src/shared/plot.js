@@ -3,9 +3,21 @@
 import { esc, tick } from "./format.js";
 
 const LIGHT = {
-  ink: "#1b1f24", muted: "#57606a", line: "#d0d7de", bg: "#ffffff", soft: "#f3f5f7",
-  blue: "#0072b2", orange: "#d55e00", green: "#009e73", sky: "#56b4e9", yellow: "#e69f00", purple: "#b1568f",
-  "blue-t": "#00639c", "orange-t": "#b04d00", "green-t": "#00734f", "purple-t": "#97437a",
+  ink: "#1b1f24",
+  muted: "#57606a",
+  line: "#d0d7de",
+  bg: "#ffffff",
+  soft: "#f3f5f7",
+  blue: "#0072b2",
+  orange: "#d55e00",
+  green: "#009e73",
+  sky: "#56b4e9",
+  yellow: "#e69f00",
+  purple: "#b1568f",
+  "blue-t": "#00639c",
+  "orange-t": "#b04d00",
+  "green-t": "#00734f",
+  "purple-t": "#97437a",
 };
 export const c = (name) => `var(--x-${name},${LIGHT[name]})`;
 
@@ -72,7 +84,13 @@ export function axes({ width, height, left = 52, right = 14, top = 30, bottom = 
   }
   for (const value of x.ticks ?? ticks(x, x.count ?? Math.max(3, Math.round((width - left - right) / 80)))) {
     parts.push(line(X(value), height - bottom, X(value), height - bottom + 4, { color: "muted", width: 1 }));
-    parts.push(text(X(value), height - bottom + 17, (x.format ?? tick)(value), { anchor: "middle", color: "muted", halo: false }));
+    parts.push(
+      text(X(value), height - bottom + 17, (x.format ?? tick)(value), {
+        anchor: "middle",
+        color: "muted",
+        halo: false,
+      }),
+    );
   }
   parts.push(line(left, height - bottom, width - right, height - bottom, { color: "muted", width: 1 }));
   if (y.label) parts.push(text(4, 14, y.label, { color: "muted", halo: false }));

@@ -62,8 +62,7 @@ const predictionItem = shape({
 });
 
 const openingAnswers = (value) =>
-  isObject(value) &&
-  Object.values(value).every(shape({ variant: isCount, answer: isAnswer }));
+  isObject(value) && Object.values(value).every(shape({ variant: isCount, answer: isAnswer }));
 
 const SECTIONS = {
   xp: isCount,

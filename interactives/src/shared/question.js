@@ -33,7 +33,10 @@ export const isRight = (question, guess) =>
 /** What is said after an answer: [right or wrong, HTML]. `guess` null: shown without guessing. */
 export function verdict(question, guess) {
   const unit = question.unit ? ` ${question.unit}` : "";
-  const key = question.kind === "choice" ? question.options.find((option) => option.correct).text : `${question.show ?? num(question.answer)}${unit}`;
+  const key =
+    question.kind === "choice"
+      ? question.options.find((option) => option.correct).text
+      : `${question.show ?? num(question.answer)}${unit}`;
   const stop = /[.!?]$/.test(key) ? "" : ".";
   if (guess === null) return `<strong>${esc(key)}</strong>${stop} ${esc(question.explain)}`;
   const right = isRight(question, guess);
@@ -75,7 +78,10 @@ export function askHtml(question, prefix) {
   }<button class="main" data-act="commit" data-key="commit">Commit</button><button class="plain" data-act="skip" data-key="skip">Show me</button></div><p class="fault" id="${prefix}-guess-fault" role="alert"></p>`;
   if (question.kind !== "choice") return `<p><strong>First guess.</strong> ${esc(question.text)}</p>${buttons}`;
   const options = question.options
-    .map((option, i) => `<label class="option"><input type="radio" name="${prefix}-guess" value="${i}" data-key="option-${i}"><span>${esc(option.text)}</span></label>`)
+    .map(
+      (option, i) =>
+        `<label class="option"><input type="radio" name="${prefix}-guess" value="${i}" data-key="option-${i}"><span>${esc(option.text)}</span></label>`,
+    )
     .join("");
   return `<fieldset><legend><strong>First guess.</strong> ${esc(question.text)}</legend><div>${options}</div></fieldset>${buttons}`;
 }

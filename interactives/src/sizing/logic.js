@@ -2,7 +2,11 @@
 import { deploy, gpusNeeded, weightBytes } from "../shared/arithmetic.js";
 
 /** Bytes; `reserve` is a share of each GPU's memory kept free for activations and the rest. */
-export function bill(model, gpu, { weight_bits: bits, group, kv_bits: kvBits, context, sequences, reserve, n_gpus: n }) {
+export function bill(
+  model,
+  gpu,
+  { weight_bits: bits, group, kv_bits: kvBits, context, sequences, reserve, n_gpus: n },
+) {
   const here = deploy(model, gpu, { bits, group, kvBits, n });
   const payload = weightBytes(model.params, bits);
   const kv = sequences * context * here.kv;

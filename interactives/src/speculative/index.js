@@ -7,13 +7,39 @@ import { recordPrediction } from "../shared/store.js";
 import { acceptance, argmax, closer, firstTokens, numbers, residual, round } from "./logic.js";
 
 const PROMPT = "The sky at noon is";
-const WORDS = [["blue", "grey", "clear"], ["today", "above", "again"], [".", ",", "and"], ["It", "The", "We"], ["was", "is", "had"]];
-const P = [[0.5, 0.3, 0.2], [0.6, 0.3, 0.1], [0.7, 0.2, 0.1], [0.4, 0.35, 0.25], [0.2, 0.7, 0.1]];
-const Q = [[0.2, 0.3, 0.5], [0.7, 0.1, 0.2], [0.5, 0.4, 0.1], [0.3, 0.5, 0.2], [0.4, 0.5, 0.1]];
+const WORDS = [
+  ["blue", "grey", "clear"],
+  ["today", "above", "again"],
+  [".", ",", "and"],
+  ["It", "The", "We"],
+  ["was", "is", "had"],
+];
+const P = [
+  [0.5, 0.3, 0.2],
+  [0.6, 0.3, 0.1],
+  [0.7, 0.2, 0.1],
+  [0.4, 0.35, 0.25],
+  [0.2, 0.7, 0.1],
+];
+const Q = [
+  [0.2, 0.3, 0.5],
+  [0.7, 0.1, 0.2],
+  [0.5, 0.4, 0.1],
+  [0.3, 0.5, 0.2],
+  [0.4, 0.5, 0.1],
+];
 const places = (state) => P.map((p, i) => ({ p, q: closer(p, Q[i], state.closeness / 100) }));
 
 const controls = () => [
-  { kind: "choice", key: "rule", label: "Rule", options: [["exact", "exact: u < p / q"], ["greedy", "greedy: the same favourite"]] },
+  {
+    kind: "choice",
+    key: "rule",
+    label: "Rule",
+    options: [
+      ["exact", "exact: u < p / q"],
+      ["greedy", "greedy: the same favourite"],
+    ],
+  },
   { kind: "number", key: "k", label: "Drafted tokens k", min: 1, max: 4 },
   { kind: "number", key: "closeness", label: "Draft moved towards p", unit: "%", min: 0, max: 100 },
   { kind: "number", key: "seed", label: "Round number", min: 1, max: 999 },
@@ -45,11 +71,26 @@ function bars({ p, q }, words, { width, marked = -1, rest = null }) {
     const y = 4 + i * row;
     if (i === marked) parts.push(rect(0, y - 3, width, row - 2, { fill: "soft", radius: 4 }));
     parts.push(text(left - 8, y + 18, word, { anchor: "end", weight: i === marked ? 700 : 400, halo: false }));
-    parts.push(rect(left, y + 1, full * p[i], 12, { fill: "blue" }), text(left + full * p[i] + 5, y + 11, fixed(p[i], 2), { color: "blue-t", size: 11, halo: false }));
-    parts.push(rect(left, y + 15, full * q[i], 12, { fill: "orange" }), text(left + full * q[i] + 5, y + 25, fixed(q[i], 2), { color: "orange-t", size: 11, halo: false }));
-    if (rest) parts.push(rect(left, y + 29, full * rest[i], 12, { fill: "green" }), text(left + full * rest[i] + 5, y + 39, fixed(rest[i], 2), { color: "green-t", size: 11, halo: false }));
+    parts.push(
+      rect(left, y + 1, full * p[i], 12, { fill: "blue" }),
+      text(left + full * p[i] + 5, y + 11, fixed(p[i], 2), { color: "blue-t", size: 11, halo: false }),
+    );
+    parts.push(
+      rect(left, y + 15, full * q[i], 12, { fill: "orange" }),
+      text(left + full * q[i] + 5, y + 25, fixed(q[i], 2), { color: "orange-t", size: 11, halo: false }),
+    );
+    if (rest)
+      parts.push(
+        rect(left, y + 29, full * rest[i], 12, { fill: "green" }),
+        text(left + full * rest[i] + 5, y + 39, fixed(rest[i], 2), { color: "green-t", size: 11, halo: false }),
+      );
   });
-  return svg(width, height, `Probabilities: ${words.map((word, i) => `${word} target ${fixed(p[i], 2)}, draft ${fixed(q[i], 2)}`).join("; ")}`, parts.join(""));
+  return svg(
+    width,
+    height,
+    `Probabilities: ${words.map((word, i) => `${word} target ${fixed(p[i], 2)}, draft ${fixed(q[i], 2)}`).join("; ")}`,
+    parts.join(""),
+  );
 }
 
 /** What came out against what p says. */
@@ -60,7 +101,11 @@ function histogram(counts, { p, q }, words, { width }, rule) {
   const slot = (width - left - 10) / words.length;
   const Y = (share) => bottom - share * (bottom - top);
   const parts = [text(4, 13, "share of the rounds", { color: "muted", halo: false })];
-  for (const share of [0, 0.5, 1]) parts.push(line(left, Y(share), width - 8, Y(share), { color: "line", width: 1 }), text(left - 6, Y(share) + 4, percent(share), { anchor: "end", color: "muted", halo: false, size: 11 }));
+  for (const share of [0, 0.5, 1])
+    parts.push(
+      line(left, Y(share), width - 8, Y(share), { color: "line", width: 1 }),
+      text(left - 6, Y(share) + 4, percent(share), { anchor: "end", color: "muted", halo: false, size: 11 }),
+    );
   words.forEach((word, i) => {
     const wide = Math.min(70, slot * 0.6);
     const x = left + slot * (i + 0.5) - wide / 2;
@@ -68,7 +113,12 @@ function histogram(counts, { p, q }, words, { width }, rule) {
     if (n) parts.push(rect(x, Y(counts[i] / n), wide, bottom - Y(counts[i] / n), { fill: "sky" }));
     parts.push(line(x - 9, Y(target), x + wide + 9, Y(target), { color: "blue", width: 3 }));
     parts.push(line(x - 9, Y(q[i]), x + wide + 9, Y(q[i]), { color: "orange", width: 2, dash: "4 3" }));
-    parts.push(text(x + wide / 2, bottom + 16, `${word}${n ? ` ${percent(counts[i] / n, 1)}` : ""}`, { anchor: "middle", halo: false }));
+    parts.push(
+      text(x + wide / 2, bottom + 16, `${word}${n ? ` ${percent(counts[i] / n, 1)}` : ""}`, {
+        anchor: "middle",
+        halo: false,
+      }),
+    );
   });
   return svg(width, height, `First token of ${n} rounds`, parts.join(""));
 }
@@ -87,11 +137,21 @@ function view(state, env) {
   const chips = drafted.map((token, i) => {
     const step = steps[i];
     const mark = i >= open || !step || step.bonus ? "" : step.accepted ? "✓ " : "✗ ";
-    const style = mark === "✓ " ? `border-color:${c("green")};color:${c("green-t")}` : mark === "✗ " ? `border-color:${c("orange")};color:${c("orange-t")};text-decoration:line-through` : i >= steps.length && open === steps.length ? "opacity:.55;text-decoration:line-through" : "";
+    const style =
+      mark === "✓ "
+        ? `border-color:${c("green")};color:${c("green-t")}`
+        : mark === "✗ "
+          ? `border-color:${c("orange")};color:${c("orange-t")};text-decoration:line-through`
+          : i >= steps.length && open === steps.length
+            ? "opacity:.55;text-decoration:line-through"
+            : "";
     return `<span style="border:1.5px solid ${c("muted")};border-radius:6px;padding:.05rem .5rem;${style}">${mark}${esc(word(i, token))}</span>`;
   });
   const last = open ? steps[open - 1] : null;
-  const own = last && (last.bonus || !last.accepted) ? `<span style="border:1.5px solid ${c("blue")};border-radius:6px;padding:.05rem .5rem;color:${c("blue-t")};font-weight:650">${esc(word(last.place, last.chosen))}</span>` : "";
+  const own =
+    last && (last.bonus || !last.accepted)
+      ? `<span style="border:1.5px solid ${c("blue")};border-radius:6px;padding:.05rem .5rem;color:${c("blue-t")};font-weight:650">${esc(word(last.place, last.chosen))}</span>`
+      : "";
   const sentence = `<div class="row"><span>${PROMPT}</span>${chips.join("")}${own}</div>`;
 
   const next = open < steps.length ? steps[open] : null;
@@ -101,7 +161,13 @@ function view(state, env) {
     const { p, q } = all[showing.place];
     const refused = !next && !showing.accepted;
     const legend = `<p class="key"><span><i style="background:${c("blue")}"></i>p, target</span><span><i style="background:${c("orange")}"></i>q, draft</span>${refused && state.rule === "exact" ? `<span><i style="background:${c("green")}"></i>what p has more than q, made to sum to 1</span>` : ""}</p>`;
-    stage = legend + bars(all[showing.place], WORDS[showing.place], { width: Math.min(width, 520), marked: showing.bonus ? -1 : showing.token, rest: refused && state.rule === "exact" ? residual(p, q) : null });
+    stage =
+      legend +
+      bars(all[showing.place], WORDS[showing.place], {
+        width: Math.min(width, 520),
+        marked: showing.bonus ? -1 : showing.token,
+        rest: refused && state.rule === "exact" ? residual(p, q) : null,
+      });
     if (next && !still) {
       const told = next.bonus
         ? "All drafted words were kept. The target's own distribution is there for one place more: a bonus word, for free."
@@ -114,23 +180,46 @@ function view(state, env) {
       stage += `<p>${esc(told)}</p><div class="row">${buttons}</div>`;
     }
   }
-  const outcome = last && shown ? `<p class="fade" tabindex="-1" data-key="outcome">${env.local.said ?? ""}${esc(outcomeOf(state, last, all))}</p>` : "";
+  const outcome =
+    last && shown
+      ? `<p class="fade" tabindex="-1" data-key="outcome">${env.local.said ?? ""}${esc(outcomeOf(state, last, all))}</p>`
+      : "";
   const finished = open === steps.length && shown;
-  const again = finished && !still ? '<div class="row"><button class="main" data-act="next" data-key="kept">Next round</button></div>' : "";
+  const again =
+    finished && !still
+      ? '<div class="row"><button class="main" data-act="next" data-key="kept">Next round</button></div>'
+      : "";
   const many = shown
     ? `<p class="sub">The first word of many rounds <span class="note">· ${plural(n, "round")}</span></p><p class="key"><span><i style="background:${c("sky")}"></i>came out</span><span><i style="background:${c("blue")};height:3px"></i>${state.rule === "greedy" ? "the target's favourite" : "p, target"}</span><span><i style="background:repeating-linear-gradient(90deg,${c("orange")} 0 4px,transparent 4px 7px);height:2px"></i>q, draft</span></p>${histogram(counts, all[0], WORDS[0], { width: Math.min(width, 520) }, state.rule)}${still ? "" : `<div class="row"><span>Run</span>${[1, 100, 1000, 10000].map((rounds) => `<button data-act="many" data-n="${rounds}" data-key="many-${rounds}">+${int(rounds)}</button>`).join("")}</div>`}`
     : "";
   const tokens = finished ? `${plural(steps.length, "token")} for one pass of the target. ` : "";
-  const off = n ? Math.max(...counts.map((count, i) => Math.abs(count / n - (state.rule === "greedy" ? Number(i === argmax(all[0].p)) : all[0].p[i])))) : 0;
+  const off = n
+    ? Math.max(
+        ...counts.map((count, i) =>
+          Math.abs(count / n - (state.rule === "greedy" ? Number(i === argmax(all[0].p)) : all[0].p[i])),
+        ),
+      )
+    : 0;
   const say = !shown
     ? `The draft wrote ${plural(state.k, "word")}: ${drafted.map((token, i) => `“${word(i, token)}”`).join(" ")}.`
-    : (last ? `${outcomeOf(state, last, all)} ` : `The draft wrote: ${drafted.map((token, i) => `“${word(i, token)}”`).join(" ")}. `) +
+    : (last
+        ? `${outcomeOf(state, last, all)} `
+        : `The draft wrote: ${drafted.map((token, i) => `“${word(i, token)}”`).join(" ")}. `) +
       tokens +
-      (n ? `After ${plural(n, "round")} the shares of the first word are within ${percent(off, 1)} of ${state.rule === "greedy" ? "the target's favourite" : "p"}.` : "");
+      (n
+        ? `After ${plural(n, "round")} the shares of the first word are within ${percent(off, 1)} of ${state.rule === "greedy" ? "the target's favourite" : "p"}.`
+        : "");
   const table = {
     caption: `First place, ${state.rule} rule; the draft is accepted in ${percent(acceptance(all[0].p, all[0].q))} of all rounds (exact rule)`,
     head: ["Word", "p, target", "q, draft", "min(p, q)", "Residual", `Came out, ${int(n)} rounds`],
-    rows: WORDS[0].map((name, i) => [name, fixed(all[0].p[i], 3), fixed(all[0].q[i], 3), fixed(Math.min(all[0].p[i], all[0].q[i]), 3), fixed(residual(all[0].p, all[0].q)[i], 3), n ? percent(counts[i] / n, 1) : "–"]),
+    rows: WORDS[0].map((name, i) => [
+      name,
+      fixed(all[0].p[i], 3),
+      fixed(all[0].q[i], 3),
+      fixed(Math.min(all[0].p[i], all[0].q[i]), 3),
+      fixed(residual(all[0].p, all[0].q)[i], 3),
+      n ? percent(counts[i] / n, 1) : "–",
+    ]),
   };
   return { figure: sentence + outcome + stage + again + many, say, table };
 }
@@ -139,9 +228,14 @@ function outcomeOf(state, step, all) {
   const word = (token) => `“${WORDS[step.place][token]}”`;
   if (step.bonus) return `Bonus: the target adds ${word(step.chosen)}.`;
   const { p, q } = all[step.place];
-  if (state.rule === "greedy") return step.accepted ? `Kept: ${word(step.token)} is the target's favourite too.` : `Refused: the target's favourite is ${word(step.chosen)}, which takes its place and ends the round.`;
+  if (state.rule === "greedy")
+    return step.accepted
+      ? `Kept: ${word(step.token)} is the target's favourite too.`
+      : `Refused: the target's favourite is ${word(step.chosen)}, which takes its place and ends the round.`;
   const test = `u = ${fixed(step.u, 3)}, p/q = ${fixed(p[step.token] / q[step.token], 3)}`;
-  return step.accepted ? `Kept: ${test}.` : `Refused: ${test}. ${word(step.chosen)} is drawn from what p has more than q, and the round ends.`;
+  return step.accepted
+    ? `Kept: ${test}.`
+    : `Refused: ${test}. ${word(step.chosen)} is drawn from what p has more than q, and the round ends.`;
 }
 
 export default explorer({
@@ -163,14 +257,26 @@ export default explorer({
       if (say) {
         const right = (say === "kept") === step.accepted;
         const certain = step.odds === 1 || step.odds === 0;
-        said = right ? '<span class="right">✓ As you said.</span> ' : `<span class="wrong">✗ You said ${say}.</span> ${certain ? "" : "A matter of chance. "}`;
+        said = right
+          ? '<span class="right">✓ As you said.</span> '
+          : `<span class="wrong">✗ You said ${say}.</span> ${certain ? "" : "A matter of chance. "}`;
         if (certain)
           // Only where the outcome follows from the numbers is a wrong prediction something to learn.
           recordPrediction({
             key: `speculative-${state.rule}-${step.odds}`,
-            question: state.rule === "greedy" ? `Greedy rule: the draft's favourite is ${step.odds ? "" : "not "}the target's favourite. Is it kept? (1: kept, 0: refused)` : "Exact rule: the target gives the drafted token at least the draft's probability. With what probability is it kept?",
-            answer: step.odds, unit: "", guess: say === "kept" ? 1 : 0, correct: right, tolerance: 0,
-            explain: state.rule === "greedy" ? "Greedy keeps a drafted token exactly while it is what the target would have written." : "It is kept with probability min(1, p/q), and p/q is at least 1.",
+            question:
+              state.rule === "greedy"
+                ? `Greedy rule: the draft's favourite is ${step.odds ? "" : "not "}the target's favourite. Is it kept? (1: kept, 0: refused)`
+                : "Exact rule: the target gives the drafted token at least the draft's probability. With what probability is it kept?",
+            answer: step.odds,
+            unit: "",
+            guess: say === "kept" ? 1 : 0,
+            correct: right,
+            tolerance: 0,
+            explain:
+              state.rule === "greedy"
+                ? "Greedy keeps a drafted token exactly while it is what the target would have written."
+                : "It is kept with probability min(1, p/q), and p/q is at least 1.",
           });
       }
       api.local({ open: open + 1, said });

@@ -2,11 +2,15 @@
 import { WORKLOADS } from "../generated/constants.js";
 import { explorer } from "../shared/explorer.js";
 import { int, num, seconds as show, tick } from "../shared/format.js";
-import { modelChoice, MODELS } from "../shared/models.js";
+import { MODELS, modelChoice } from "../shared/models.js";
 import { c, dot, hatch, line, px, rect, scale, svg, text, ticks } from "../shared/plot.js";
 import { compare } from "./logic.js";
 
-const NAMES = { static: "Static batching", continuous: "Continuous, whole prompts", chunked: "Continuous, chunked prompts" };
+const NAMES = {
+  static: "Static batching",
+  continuous: "Continuous, whole prompts",
+  chunked: "Continuous, chunked prompts",
+};
 const SHORT = { static: "static", continuous: "continuous", chunked: "chunked" };
 const RULE = {
   static: "a batch is filled, and the next one waits for its longest answer",
@@ -17,7 +21,16 @@ const RULE = {
 const controls = () => [
   { kind: "number", key: "seed", label: "Workload", min: 0, max: WORKLOADS.length - 1 },
   { kind: "number", key: "slots", label: "Slots", unit: "requests", min: 1, max: 10 },
-  { kind: "number", key: "budget", label: "Token budget, chunked", unit: "tokens", min: 16, max: 2048, step: 1, stops: [16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048] },
+  {
+    kind: "number",
+    key: "budget",
+    label: "Token budget, chunked",
+    unit: "tokens",
+    min: 16,
+    max: 2048,
+    step: 1,
+    stops: [16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048],
+  },
   modelChoice,
 ];
 
@@ -27,7 +40,8 @@ function question(state, { gpu }) {
   const found = runs(state, gpu);
   const worst = found.reduce((a, b) => (b.gap > a.gap * 1.001 ? b : a));
   const why = {
-    static: "In a static batch all prompts are computed before the first answer begins, so nothing interrupts an answer.",
+    static:
+      "In a static batch all prompts are computed before the first answer begins, so nothing interrupts an answer.",
     continuous: "With whole prompts a newcomer's prompt stalls every answer in the batch.",
     chunked: "The token budget keeps each pass short: no prompt can stall the others for long.",
   };
@@ -49,13 +63,20 @@ function gantt(run, requests, { width, end, id, moves }) {
   for (const value of ticks({ min: 0, max: end * 1e3 }, Math.max(3, Math.round(width / 110)))) {
     const x = X(value / 1e3);
     parts.push(line(x, top, x, height - 18, { color: "line", width: 1 }));
-    parts.push(text(x, height - 5, value === 0 ? "0 ms" : tick(value), { anchor: "middle", color: "muted", halo: false }));
+    parts.push(
+      text(x, height - 5, value === 0 ? "0 ms" : tick(value), { anchor: "middle", color: "muted", halo: false }),
+    );
   }
   const y = (i) => top + i * rowHeight;
   requests.forEach((request, i) => {
     const started = run.passes.find((pass) => pass.chunks.some((chunk) => chunk.id === i)).start;
     parts.push(text(left - 5, y(i) + 10, String(i + 1), { anchor: "end", color: "muted", halo: false, size: 11 }));
-    parts.push(line(X(request.arrival / 1e3), y(i) + 6, X(Math.max(started, request.arrival / 1e3)), y(i) + 6, { color: "muted", width: 1.5 }));
+    parts.push(
+      line(X(request.arrival / 1e3), y(i) + 6, X(Math.max(started, request.arrival / 1e3)), y(i) + 6, {
+        color: "muted",
+        width: 1.5,
+      }),
+    );
   });
   requests.forEach((_, i) => {
     const [from, to] = [X(run.times[i].at(-1)), X(run.freed[i])];
@@ -66,7 +87,8 @@ function gantt(run, requests, { width, end, id, moves }) {
     for (const chunk of pass.chunks) {
       const [from, to] = [X(pass.start), X(pass.end)];
       const gap = Math.min(0.8, (to - from) * 0.25);
-      bars[chunk.decode ? "blue" : "orange"] += `M${px(from)} ${px(y(chunk.id) + 1.5)}h${px(to - from - gap)}v9h${px(-(to - from - gap))}z`;
+      bars[chunk.decode ? "blue" : "orange"] +=
+        `M${px(from)} ${px(y(chunk.id) + 1.5)}h${px(to - from - gap)}v9h${px(-(to - from - gap))}z`;
     }
   for (const [color, d] of Object.entries(bars)) if (d) parts.push(`<path d="${d}" fill="${c(color)}"/>`);
   requests.forEach((_, i) => {
@@ -77,10 +99,14 @@ function gantt(run, requests, { width, end, id, moves }) {
   const j = run.times[worst].findIndex((at, k, all) => k && at - all[k - 1] === run.gap);
   const [from, to] = [X(run.times[worst][j - 1]), X(run.times[worst][j])];
   if (to - from > 14) {
-    parts.push(`<rect x="${px(from)}" y="${px(y(worst) + 0.5)}" width="${px(to - from)}" height="11" fill="none" stroke="${c("ink")}" stroke-width="1.6"/>`);
+    parts.push(
+      `<rect x="${px(from)}" y="${px(y(worst) + 0.5)}" width="${px(to - from)}" height="11" fill="none" stroke="${c("ink")}" stroke-width="1.6"/>`,
+    );
     parts.push(text((from + to) / 2, y(worst) - 4, `no token for ${show(run.gap)}`, { anchor: "middle", weight: 650 }));
   }
-  const cover = moves ? `<rect class="sweep" x="${left}" y="0" width="${px(width)}" height="${px(height - 18)}" fill="${c("bg")}"/>` : "";
+  const cover = moves
+    ? `<rect class="sweep" x="${left}" y="0" width="${px(width)}" height="${px(height - 18)}" fill="${c("bg")}"/>`
+    : "";
   return svg(width, height, `${NAMES[run.kind]}: ends after ${show(run.end)}`, parts.join("") + cover, { clip: true });
 }
 
@@ -103,7 +129,18 @@ function strips(found, { width, value, label }) {
     parts.push(text(left - 8, y + 4, SHORT[run.kind], { anchor: "end", halo: false }));
     parts.push(line(left, y, width - 10, y, { color: "line", width: 1 }));
     const worst = Math.max(...run.each.map(value));
-    [...run.each].sort((a, b) => value(a) - value(b)).forEach((one) => value(one) > 0 && parts.push(dot(X(value(one) * 1e3), y, { r: value(one) === worst ? 6.5 : 4.5, color: value(one) === worst ? "orange" : "blue" })));
+    [...run.each]
+      .sort((a, b) => value(a) - value(b))
+      .forEach(
+        (one) =>
+          value(one) > 0 &&
+          parts.push(
+            dot(X(value(one) * 1e3), y, {
+              r: value(one) === worst ? 6.5 : 4.5,
+              color: value(one) === worst ? "orange" : "blue",
+            }),
+          ),
+      );
   });
   return svg(width, height, label, parts.join(""));
 }
@@ -113,25 +150,48 @@ function view(state, env) {
   const requests = WORKLOADS[state.seed];
   const found = runs(state, gpu);
   const end = Math.max(...found.map((run) => run.end));
-  const style = local.playing ? `<style>.sweep{transform-origin:right;animation:sweep ${Math.min(9, 4 + end * 4).toFixed(1)}s linear forwards}@keyframes sweep{to{transform:translateX(${px(width)}px)}}@media (prefers-reduced-motion: reduce),print{.sweep{display:none}}</style>` : "";
+  const style = local.playing
+    ? `<style>.sweep{transform-origin:right;animation:sweep ${Math.min(9, 4 + end * 4).toFixed(1)}s linear forwards}@keyframes sweep{to{transform:translateX(${px(width)}px)}}@media (prefers-reduced-motion: reduce),print{.sweep{display:none}}</style>`
+    : "";
   const key = `<p class="key"><span><i style="background:${c("muted")};height:2px"></i>waits</span><span><i style="background:${c("orange")}"></i>prompt</span><span><i style="background:${c("blue")}"></i>a token for each bar</span><span><i style="background:${c("ink")};width:3px"></i>first token</span><span><i style="background:repeating-linear-gradient(45deg,${c("muted")} 0 1.5px,transparent 1.5px 4px)"></i>slot kept, empty</span></p>`;
   const list = requests.map((request, i) => `${i + 1}: ${int(request.prompt)} → ${request.answer}`).join("; ");
   const panels = found
-    .map((run) => `<p class="sub">${NAMES[run.kind]}${shown ? ` <span class="note">· ends at ${show(run.end)}</span>` : ""}</p><p class="note">${RULE[run.kind]}</p>${shown ? gantt(run, requests, { width, end, id: env.id, moves: local.playing }) : ""}`)
+    .map(
+      (run) =>
+        `<p class="sub">${NAMES[run.kind]}${shown ? ` <span class="note">· ends at ${show(run.end)}</span>` : ""}</p><p class="note">${RULE[run.kind]}</p>${shown ? gantt(run, requests, { width, end, id: env.id, moves: local.playing }) : ""}`,
+    )
     .join("");
   const half = width >= 620 ? Math.floor((width - 20) / 2) : width;
   const below = shown
     ? `<div class="panels"><div class="panel">${strips(found, { width: half, value: (one) => one.ttft, label: "Time to first token, each request" })}</div><div class="panel">${strips(found, { width: half, value: (one) => one.gap, label: "Longest gap between two tokens" })}</div></div>`
     : "";
-  const button = shown && !env.still ? '<div class="row"><button data-act="play" data-key="play">▶ Play from the start</button></div>' : "";
+  const button =
+    shown && !env.still
+      ? '<div class="row"><button data-act="play" data-key="play">▶ Play from the start</button></div>'
+      : "";
   const figure = `${style}<p class="note">Prompt → answer in tokens: ${list}.</p>${button}${shown ? key : ""}${panels}${below}`;
   const say = !shown
     ? `${requests.length} requests on ${state.slots} slots. The timelines come when you commit.`
-    : found.map((run) => `${NAMES[run.kind]}: mean time to first token ${show(run.ttft)}, longest gap ${show(run.gap)}, all done after ${show(run.end)}.`).join(" ");
+    : found
+        .map(
+          (run) =>
+            `${NAMES[run.kind]}: mean time to first token ${show(run.ttft)}, longest gap ${show(run.gap)}, all done after ${show(run.end)}.`,
+        )
+        .join(" ");
   const table = {
     caption: `Bounds for ${MODELS[state.model].name} on ${gpu.name}; ${state.slots} slots; TTFT and longest gap in ms`,
-    head: ["Request", "Prompt", "Answer", ...found.flatMap((run) => [`TTFT ${SHORT[run.kind]}`, `gap ${SHORT[run.kind]}`])],
-    rows: requests.map((request, i) => [String(i + 1), int(request.prompt), int(request.answer), ...found.flatMap((run) => [num(run.each[i].ttft * 1e3), num(run.each[i].gap * 1e3)])]),
+    head: [
+      "Request",
+      "Prompt",
+      "Answer",
+      ...found.flatMap((run) => [`TTFT ${SHORT[run.kind]}`, `gap ${SHORT[run.kind]}`]),
+    ],
+    rows: requests.map((request, i) => [
+      String(i + 1),
+      int(request.prompt),
+      int(request.answer),
+      ...found.flatMap((run) => [num(run.each[i].ttft * 1e3), num(run.each[i].gap * 1e3)]),
+    ]),
   };
   return { figure, say, table };
 }

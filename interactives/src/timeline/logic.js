@@ -7,9 +7,18 @@ const WHOLE = 1e9; // a token budget that no prompt reaches: prompts are not cut
 /** Seconds of a pass over `chunks` [{from, to}]: tokens from..to-1 of one request each. Linear layers, then attention. */
 export function passSeconds(here, chunks) {
   const total = (value) => chunks.reduce((sum, chunk) => sum + value(chunk), 0);
-  const linear = here.operators(here.weights, total(({ from, to }) => here.flops(0) * (to - from)));
+  const linear = here.operators(
+    here.weights,
+    total(({ from, to }) => here.flops(0) * (to - from)),
+  );
   const pairs = total(({ from, to }) => ((from + 1 + to) / 2) * (to - from)); // each token sees itself and all before
-  return linear.seconds + here.operators(total(({ to }) => to * here.kv), here.attention * pairs).seconds;
+  return (
+    linear.seconds +
+    here.operators(
+      total(({ to }) => to * here.kv),
+      here.attention * pairs,
+    ).seconds
+  );
 }
 
 /**
@@ -27,7 +36,12 @@ export function serve(requests, { kind, slots, budget, seconds }) {
   let [coming, waiting, running, held] = [[...states], [], [], 0];
   let now = 0;
   const isDecode = (state) => state.output > 0 && state.prompt + state.output - state.cached === 1;
-  const chunk = (state, left) => ({ state, from: state.cached, to: Math.min(state.prompt + state.output, state.cached + left), decode: isDecode(state) });
+  const chunk = (state, left) => ({
+    state,
+    from: state.cached,
+    to: Math.min(state.prompt + state.output, state.cached + left),
+    decode: isDecode(state),
+  });
   while (coming.length || waiting.length || running.length) {
     while (coming.length && coming[0].arrival / 1e3 <= now) waiting.push(coming.shift());
     if (kind === "static" && running.length === 0) {
@@ -52,7 +66,11 @@ export function serve(requests, { kind, slots, budget, seconds }) {
     }
     const start = now;
     now += seconds(chunks);
-    passes.push({ start, end: now, chunks: chunks.map(({ state, from, to, decode }) => ({ id: state.id, from, to, decode })) });
+    passes.push({
+      start,
+      end: now,
+      chunks: chunks.map(({ state, from, to, decode }) => ({ id: state.id, from, to, decode })),
+    });
     for (const { state, to } of chunks) {
       state.cached = to;
       if (to === state.prompt + state.output) {
@@ -90,10 +108,19 @@ export const KINDS = ["static", "continuous", "chunked"];
 export function compare(model, gpu, requests, { slots, budget }) {
   const here = deploy(model, gpu);
   return KINDS.map((kind) => {
-    const { passes, times, freed } = serve(requests, { kind, slots, budget, seconds: (chunks) => passSeconds(here, chunks) });
+    const { passes, times, freed } = serve(requests, {
+      kind,
+      slots,
+      budget,
+      seconds: (chunks) => passSeconds(here, chunks),
+    });
     const each = waits(requests, times);
     return {
-      kind, passes, times, freed, each,
+      kind,
+      passes,
+      times,
+      freed,
+      each,
       end: passes.at(-1).end,
       ttft: each.reduce((sum, one) => sum + one.ttft, 0) / each.length,
       worstTtft: Math.max(...each.map((one) => one.ttft)),
