@@ -47,7 +47,8 @@ def test_style_and_types(command: tuple[str, ...]) -> None:
 def test_style_of_the_javascript() -> None:
     npm.install_packages(ROOT / "interactives")
     biome = ROOT / "interactives" / "node_modules" / ".bin" / "biome"
-    done = subprocess.run([biome, "lint", "--error-on-warnings"], cwd=ROOT, capture_output=True, text=True)
+    command = [biome, "ci", "--error-on-warnings", "--colors=off"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
