@@ -47,7 +47,7 @@ function question(state, { gpu }) {
   };
 }
 
-function throughput(state, { gpu, width, shown }, guess) {
+function throughput(state, { gpu, width, shown, still }, guess) {
   const height = 300;
   const range = limits(state, gpu);
   const plot = axes({
