@@ -101,7 +101,7 @@ def _engine(options: argparse.Namespace) -> tuple[Engine, Tokenizer, str]:
     model, tokenizer = load(options.model, torch.float32 if device.type == "cpu" else torch.bfloat16, device)
     model_options.quantize(model, options)
     speculator = model_options.load_speculator(options, model, tokenizer, config.n_blocks * config.block_size)
-    engine = Engine.for_llama(model, config, tokenizer, speculator=speculator)
+    engine = Engine.for_llama(model, config, tokenizer, strategy=speculator)
     _say("warming up ...")  # kernels are compiled at their first use
     tried = engine.run([Request(i, (i,) * 3, max_tokens=4) for i in range(min(4, options.max_running))])
     for tried_one in tried.values():

@@ -1,16 +1,16 @@
 """The serving engine: requests in, one forward pass a step, tokens out.
 
-The one idea: a step is schedule, forward, choose, deliver. The scheduler says which tokens of whom are computed, the
-model sees one packed batch of decodes and prompt chunks, each request chooses its token with its own random number.
-All in the caller's thread: `step` is not to be called while another call is under way. Time comes from the `clock`
-that is passed in.
+A step has four parts: schedule, forward, choose, deliver. The scheduler decides which requests are in the pass and with
+how many tokens, the model computes them as one packed batch of decodes and prompt chunks, the decoding strategy chooses
+the new tokens, and each request takes its own. Everything runs in the caller's thread: make no call while another is
+under way. Time comes from the `clock` that is passed in.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -18,19 +18,18 @@ import torch
 from torch import Tensor
 
 from reference_impl.decoding.next_tokens import rows_without_a_choice
-from reference_impl.decoding.rejection import Round
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.metrics import Clock
 from reference_impl.engine.request import Completion, FinishReason, Output, Request, RequestState, TextStream
-from reference_impl.engine.scheduler import Chunk, Scheduler, Step
-from reference_impl.speculative.rounds import choose_rounds
+from reference_impl.engine.scheduler import Scheduler
+from reference_impl.engine.step import Chunk, Step, StepError
+from reference_impl.engine.strategy import DecodingStrategy, PlainDecoding
 
 if TYPE_CHECKING:
     from reference_impl.cache.interface import ForwardBatch, KVCache
     from reference_impl.cache.offload import Offloader
     from reference_impl.cache.storage import KVStorage
     from reference_impl.model.llama import Llama
-    from reference_impl.speculative.speculator import Speculator
 
 Model = Callable[["ForwardBatch", Tensor], Tensor]  # (batch, rows) -> logits [n_rows, vocabulary]
 
@@ -43,18 +42,6 @@ class Detokenizer(Protocol):
 
 class RequestRefusedError(ValueError):
     """The request can never be served here; the message says why, with the numbers."""
-
-
-class StepError(RuntimeError):
-    """A step failed and was taken back: the cache is as before it.
-
-    `request_ids`: at fault, or all of the pass if nobody is known to be.
-    """
-
-    def __init__(self, request_ids: Sequence[Hashable], cause: object) -> None:
-        names = ", ".join(map(repr, request_ids))
-        super().__init__(f"the step over request{'s' * (len(request_ids) > 1)} {names} failed: {cause}")
-        self.request_ids = tuple(request_ids)
 
 
 @dataclass
@@ -72,8 +59,8 @@ class Engine:
     """Serves requests with one model and one cache.
 
     `model(batch, rows)` gives logits for those rows. `max_context` is the most tokens that the model can attend to.
-    Without a `tokenizer` outputs have no text. `swap` holds preempted requests if the configuration says so. With a
-    `speculator` a pass may bring a request several tokens (ValueError if its vocabulary is another).
+    Without a `tokenizer` outputs have no text. `swap` holds preempted requests if the configuration says so. `strategy`
+    turns logits into tokens; ValueError if its vocabulary is not the model's.
     """
 
     def __init__(
@@ -86,20 +73,19 @@ class Engine:
         vocab_size: int | None = None,
         tokenizer: Detokenizer | None = None,
         swap: Offloader | None = None,
-        speculator: Speculator | None = None,
+        strategy: DecodingStrategy | None = None,
         clock: Clock = time.perf_counter,
     ) -> None:
-        if speculator is not None:
-            speculator.require_vocabulary(vocab_size)
+        self.strategy = strategy or PlainDecoding()
+        self.strategy.require_vocabulary(vocab_size)
         self.model = model
         self.cache = cache
         self.config = config
         self.max_context = max_context
         self.vocab_size = vocab_size
         self.tokenizer = tokenizer
-        self.speculator = speculator
         self.clock = clock
-        self.scheduler = Scheduler(cache, config, swap)
+        self.scheduler = Scheduler(cache, config, swap, self.strategy)
         self.stats = EngineStats()
         self._states: dict[Hashable, RequestState] = {}
         self._n_added = 0
@@ -112,7 +98,7 @@ class Engine:
         config: EngineConfig | None = None,
         tokenizer: Detokenizer | None = None,
         clock: Clock = time.perf_counter,
-        speculator: Speculator | None = None,
+        strategy: DecodingStrategy | None = None,
     ) -> Engine:
         """An engine with a cache of its own, in the model's dtype and on its device."""
         from reference_impl.cache.offload import Offloader
@@ -132,7 +118,7 @@ class Engine:
             vocab_size=shape.vocab_size,
             tokenizer=tokenizer,
             swap=swap,
-            speculator=speculator,
+            strategy=strategy,
             clock=clock,
         )
 
@@ -202,8 +188,7 @@ class Engine:
 
         StepError if it failed; then it is as if it had not been tried, except that requests may have been preempted.
         """
-        if self.speculator is not None:
-            self._draft(self.speculator)
+        self.strategy.prepare([*self.scheduler.running, *self.scheduler.waiting])
         step = self.scheduler.schedule()
         outputs = self._forward(step) if step is not None else {}
         for state in self.scheduler.released():
@@ -233,22 +218,13 @@ class Engine:
                 pieces.setdefault(output.request_id, []).append(output)
         return {request_id: Completion.of(outputs) for request_id, outputs in pieces.items()}
 
-    def _draft(self, speculator: Speculator) -> None:
-        """Drafts for whom has none; also for who was preempted, since drafts are to depend on the request alone."""
-        orders = speculator.due([*self.scheduler.running, *self.scheduler.waiting])
-        try:
-            speculator.draft(orders)
-        except Exception as error:
-            cause = f"the draft failed: {type(error).__name__}: {error}"
-            raise StepError([state.id for state, _ in orders], cause) from error
-
     @torch.inference_mode()
     def _forward(self, step: Step) -> dict[Hashable, Output]:
         self.stats.n_preemptions += len(step.preempted)
         asked = [chunk for chunk in step.chunks if chunk.n_rows]
         try:
             logits = self.model(step.batch, _rows(step))
-            rounds = self._choose(logits, asked)
+            chosen = self._choose(logits, asked)
             now = self.clock()  # after the tokens came to the host, so a GPU has finished the step
         except BaseException as error:
             self.scheduler.abort(step)
@@ -259,20 +235,20 @@ class Engine:
         self._count(step)
         outputs = {}
         row = 0
-        for chunk, outcome in zip(asked, rounds, strict=True):
+        for chunk, tokens in zip(asked, chosen, strict=True):
             rows = slice(row, row := row + chunk.n_rows)
             kept = logits[rows] if self.config.keep_logits else None
-            outputs[chunk.state.id] = self._deliver(chunk, outcome, now, kept)
+            outputs[chunk.state.id] = self._deliver(chunk, tokens, now, kept)
         return outputs
 
-    def _choose(self, logits: Tensor, asked: list[Chunk]) -> list[Round]:
+    def _choose(self, logits: Tensor, asked: list[Chunk]) -> list[list[int]]:
         broken = rows_without_a_choice(logits)
         if broken:
             ids = [chunk.state.id for chunk in asked for _ in range(chunk.n_rows)]
             raise StepError(
                 list(dict.fromkeys(ids[row] for row in broken)), "the model gave logits that are not finite"
             )
-        return choose_rounds(logits, asked)
+        return self.strategy.choose(logits, asked)
 
     def _count(self, step: Step) -> None:
         stats = self.stats
@@ -284,9 +260,8 @@ class Engine:
             else:
                 stats.n_prefill_tokens += len(chunk.tokens)
 
-    def _deliver(self, chunk: Chunk, outcome: Round, now: float, logits: Tensor | None) -> Output:
-        state, tokens = chunk.state, outcome.tokens
-        continues = state.n_output > 0
+    def _deliver(self, chunk: Chunk, tokens: list[int], now: float, logits: Tensor | None) -> Output:
+        state = chunk.state
         text = ""
         n_taken = 0
         while n_taken < len(tokens) and state.finish is None:
@@ -296,8 +271,7 @@ class Engine:
                 state.finish, state.reason = FinishReason.ERROR, f"{type(error).__name__}: {error}"
             n_taken += 1
         state.timeline.add(now, n_taken, visible=bool(text) if state.stream is not None else True)
-        if self.speculator is not None and continues:
-            self.speculator.settle(state, outcome, chunk.n_rows, n_taken)
+        self.strategy.settle(chunk, tokens, n_taken)
         if state.finish is not None:
             self.scheduler.retire(state)
         elif chunk.n_rows > 1:  # what was refused leaves the cache; the newest token is not in it yet
@@ -312,8 +286,7 @@ class Engine:
     def _close(self, state: RequestState, output: Output) -> Output:
         assert state.finish is not None
         self._states.pop(state.id, None)
-        if self.speculator is not None:
-            self.speculator.forget(state)
+        self.strategy.forget(state.id)
         state.timeline.close(self.clock(), completed=state.finish in (FinishReason.STOP, FinishReason.LENGTH))
         return Output(
             state.id, output.tokens, output.text, state.finish, state.reason, state.timeline, logits=output.logits

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Protocol
 from reference_impl.decoding.sampling import SamplingParams
 from reference_impl.engine.metrics import Timeline
 from reference_impl.engine.stopping import StopFinder
-from reference_impl.speculative.drafts import Drafting
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -134,7 +133,6 @@ class RequestState:
         self.n_shared = 0  # prompt tokens that were found in the cache when it was first admitted
         self.finish: FinishReason | None = None
         self.reason = ""
-        self.drafting = Drafting()
         self._seed = seed
         self._random: dict[str, random.Random] = {}
         self._uniforms: dict[str, list[float]] = {}

@@ -11,41 +11,16 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.request import RequestState
-from reference_impl.speculative.rounds import with_drafts
+from reference_impl.engine.step import Chunk, Step
+from reference_impl.engine.strategy import DecodingStrategy, PlainDecoding
 
 if TYPE_CHECKING:
-    from reference_impl.cache.interface import ForwardBatch, KVCache
+    from reference_impl.cache.interface import KVCache
     from reference_impl.cache.offload import Offloader
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """The next tokens of one request.
-
-    `n_rows` of its last rows need logits: 0 inside a prompt, 1 where a token is to be chosen, one more for each drafted
-    token at its end.
-    """
-
-    state: RequestState
-    tokens: list[int]
-    n_rows: int
-
-
-@dataclass
-class Step:
-    """One forward pass, with room in the cache reserved for it: to be ended by `Scheduler.commit` or
-    `Scheduler.abort`.
-    """
-
-    chunks: list[Chunk]
-    batch: ForwardBatch
-    fresh: list[RequestState] = field(default_factory=list)  # admitted in this step
-    preempted: list[RequestState] = field(default_factory=list)
 
 
 def _priority(state: RequestState) -> tuple[float, int]:
@@ -58,10 +33,17 @@ class Scheduler:
     `waiting` and `running` are ordered oldest first.
     """
 
-    def __init__(self, cache: KVCache, config: EngineConfig, swap: Offloader | None = None) -> None:
+    def __init__(
+        self,
+        cache: KVCache,
+        config: EngineConfig,
+        swap: Offloader | None = None,
+        strategy: DecodingStrategy | None = None,
+    ) -> None:
         self.cache = cache
         self.config = config
         self.swap = swap
+        self.strategy = strategy or PlainDecoding()
         self.waiting: list[RequestState] = []
         self.running: list[RequestState] = []
         self._done: list[RequestState] = []  # finished; in static batching they keep their slot until the batch is done
@@ -103,7 +85,7 @@ class Scheduler:
                     budget -= len(chunks[-1].tokens)
         if not chunks:
             return None
-        chunks = with_drafts(chunks, self.cache, self.config.token_budget)
+        chunks = self.strategy.extend(chunks, self.cache, self.config.token_budget)
         try:
             batch = self.cache.extend([(chunk.state.id, chunk.tokens) for chunk in chunks])
         except BaseException:

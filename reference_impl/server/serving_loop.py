@@ -15,8 +15,10 @@ import torch
 
 from reference_impl.cache.paged import PagedCache
 from reference_impl.cache.storage import KVStorage
-from reference_impl.engine.engine import Engine, StepError
+from reference_impl.engine.engine import Engine
 from reference_impl.engine.request import FinishReason, Output, Request
+from reference_impl.engine.step import StepError
+from reference_impl.speculative.speculator import Speculator
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Snapshot:
             free = allocator.free_blocks - evictable
             used = allocator.n_blocks - allocator.free_blocks
         stats = engine.stats
-        drafts = engine.speculator.stats if engine.speculator is not None else None
+        drafts = engine.strategy.stats if isinstance(engine.strategy, Speculator) else None
         return cls(
             engine.n_running,
             engine.n_waiting,

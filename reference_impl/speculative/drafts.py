@@ -1,8 +1,8 @@
-"""Where drafts come from and what becomes of them: the small protocol between a draft source and the engine.
+"""What a draft source is, and what the speculator remembers about one request's drafts.
 
-The one idea: a draft is a promise about places. A source drafts the next tokens of a request once; the request keeps
-them until the target has judged them, however many passes that takes and whatever happens in between (a small token
-budget, a full cache, preemption). So which places have a draft depends on the request alone, never on its company.
+A source drafts the next tokens of a request once. The speculator keeps them until the target has judged them, however
+many passes that takes and whatever happens in between (a small token budget, a full cache, preemption). So which places
+of an answer have a draft depends on the request alone, never on the requests it shares a batch with.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from reference_impl.decoding.rejection import Round
     from reference_impl.decoding.sampling import SamplingParams
 
 
@@ -53,7 +52,7 @@ class DraftSource(Protocol):
 
 @dataclass
 class Drafting:
-    """What one request has of drafts, and how well they did."""
+    """One request's round of drafts, and how many of its drafts were accepted so far."""
 
     pending: list[Draft] = field(default_factory=list)  # for the places after its tokens, not judged yet
     n_passed: int = 0  # drafts of the same round that were accepted in earlier passes
@@ -62,21 +61,26 @@ class Drafting:
     accepted: float = 0.0
 
     def due(self, n_tokens: int) -> bool:
-        """Is a request of so many tokens to be drafted for?"""
+        """Does a request of `n_tokens` tokens need drafts now?"""
         return not self.pending and self.made_at != n_tokens
 
     def start(self, drafts: list[Draft], n_tokens: int, memory: float) -> None:
-        """A new round; what was measured before it counts `memory` times as much."""
+        """Begins a round for a request of `n_tokens` tokens. Older rounds count `memory` times as much from now on."""
         self.pending, self.n_passed, self.made_at = drafts, 0, n_tokens
         self.judged *= memory
         self.accepted *= memory
 
-    def settle(self, outcome: Round, n_judged: int) -> None:
-        """Takes in what a pass said. Only a round whose every token was an accepted draft goes on."""
-        if len(outcome.tokens) == outcome.n_accepted:
-            self.pending = self.pending[outcome.n_accepted :]
-            self.n_passed += outcome.n_accepted
+    def settle(self, tokens: Sequence[int], n_rows: int) -> tuple[int, int]:
+        """Takes in the tokens that a pass over `n_rows` rows gave. (drafts judged in it, drafts accepted in it)"""
+        n_accepted = 0
+        while n_accepted < min(len(tokens), len(self.pending)) and self.pending[n_accepted].token == tokens[n_accepted]:
+            n_accepted += 1
+        n_judged = min(len(self.pending), n_rows, n_accepted + 1)
+        if len(tokens) == n_accepted:  # every token was a draft, so the target's own is still to come
+            self.pending = self.pending[n_accepted:]
+            self.n_passed += n_accepted
         else:
             self.pending = []
         self.judged += n_judged
-        self.accepted += outcome.n_accepted
+        self.accepted += n_accepted
+        return n_judged, n_accepted

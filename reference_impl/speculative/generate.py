@@ -32,7 +32,7 @@ def generate_with_drafts(
     require_room(model, prompt, max_tokens)
     n_blocks = -(-(len(prompt) + max_tokens) // BLOCK_SIZE)
     config = EngineConfig(max_running=1, block_size=BLOCK_SIZE, n_blocks=n_blocks)
-    engine = Engine.for_llama(model, config, speculator=speculator)
+    engine = Engine.for_llama(model, config, strategy=speculator)
     if params.seed is None:
         params = replace(params, seed=params.generator().getrandbits(63))
     engine.add(Request("only", tuple(prompt), max_tokens, params, stop_tokens=eos_ids))

@@ -1,19 +1,19 @@
-"""One pass of the target over drafts: which drafts go into it, and what its logits say about them.
+"""One pass of the target over drafts: which drafts go into it, and which tokens its logits turn them into.
 
-The one idea: drafts ride on what is left. A running answer gets its one token first and prompts come second; drafts
-take only the budget and the cache that nobody else wants, so they delay no prompt and preempt nobody. In a full batch
-that leaves little for them, which is also where they are worth least.
+Drafts take what is left. Running answers get their one token first and prompts come second, so drafts use only token
+budget and cache that no other request wants: they delay no prompt and preempt nobody. A full batch leaves little for
+them, and there they gain least anyway.
 
-Which random numbers a request uses depends on places alone: at a place of its answer, number "choice" is the one that
-plain decoding chooses the token with, "draft" draws the drafted token and "accept" decides on it. So a round of k drawn
-drafts uses k of "draft", one of "accept" for each that is judged, and one of "choice" at the place where it ends;
-drafts that were not drawn use "choice" alone. A place that is drafted again after a refusal before it meets the same
-numbers again, which is fair: they had no part in what was kept.
+The random numbers that a request uses depend on places in its answer alone. At each place, the number "choice" is the
+one that plain decoding chooses the token with, "draft" draws the drafted token and "accept" decides about it. A round
+of k drawn drafts uses k numbers of "draft", one of "accept" for each judged draft, and one of "choice" at the place
+where the round ends. Drafts that were not drawn use "choice" alone. When a draft is refused, the places after it are
+drafted again with the same numbers. That is fair, because those numbers had no influence on the tokens that were kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,43 +22,46 @@ from torch import Tensor
 
 from reference_impl.decoding.greedy import accept_greedy
 from reference_impl.decoding.next_tokens import choose_tokens
-from reference_impl.decoding.rejection import Round, speculative_round
+from reference_impl.decoding.rejection import speculative_round
 from reference_impl.decoding.sampling import processed_probs
 from reference_impl.speculative.drafts import Draft
 
 if TYPE_CHECKING:
     from reference_impl.cache.interface import KVCache
     from reference_impl.engine.request import RequestState
-    from reference_impl.engine.scheduler import Chunk
+    from reference_impl.engine.step import Chunk
+
+    Pending = Callable[[RequestState], list[Draft]]  # the drafts of a request that the target has not judged
 
 
-def with_drafts(chunks: list[Chunk], cache: KVCache, budget: int) -> list[Chunk]:
-    """Chunks that end their request's tokens, with drafts appended as far as the budget of the whole pass and the free
-    cache allow, oldest first.
+def with_drafts(chunks: list[Chunk], pending: Pending, cache: KVCache, budget: int) -> list[Chunk]:
+    """Appends drafts to chunks that end their request's tokens, oldest request first.
+
+    The whole pass has at most `budget` tokens, and no more than the free cache can hold.
     """
     left = budget - sum(len(chunk.tokens) for chunk in chunks)
     counts = {chunk.state.id: len(chunk.tokens) for chunk in chunks}
     longer = []
     for chunk in chunks:
-        n = min(len(chunk.state.drafting.pending), left) if chunk.n_rows else 0
+        drafts = pending(chunk.state)
+        n = min(len(drafts), left) if chunk.n_rows else 0
         while n and not cache.can_extend(list((counts | {chunk.state.id: len(chunk.tokens) + n}).items())):
             n -= 1
         if n:
-            drafted = [draft.token for draft in chunk.state.drafting.pending[:n]]
-            chunk = replace(chunk, tokens=chunk.tokens + drafted, n_rows=1 + n)
+            chunk = replace(chunk, tokens=chunk.tokens + [draft.token for draft in drafts[:n]], n_rows=1 + n)
             counts[chunk.state.id] = len(chunk.tokens)
             left -= n
         longer.append(chunk)
     return longer
 
 
-def choose_rounds(logits: Tensor, chunks: Sequence[Chunk]) -> list[Round]:
+def choose_rounds(logits: Tensor, chunks: Sequence[Chunk], pending: Pending) -> list[list[int]]:
     """The tokens of each chunk, from the logits [sum of their n_rows, vocabulary] of their last rows.
 
-    Row i of a chunk is judged against the request's i-th pending draft, where there is one, else it chooses freely.
+    Row i of a chunk is judged against the request's i-th pending draft. Without such a draft it chooses freely.
     """
     places = [(chunk.state, i) for chunk in chunks for i in range(chunk.n_rows)]
-    plain = [row for row, (state, _) in enumerate(places) if not _drawn(state.drafting.pending)]
+    plain = [row for row, (state, _) in enumerate(places) if not _drawn(pending(state))]
     chosen: dict[int, int] = {}
     if plain:
         states = [places[row] for row in plain]
@@ -72,7 +75,7 @@ def choose_rounds(logits: Tensor, chunks: Sequence[Chunk]) -> list[Round]:
     end = 0
     for chunk in chunks:
         start, end = end, end + chunk.n_rows
-        drafts = chunk.state.drafting.pending[: chunk.n_rows]
+        drafts = pending(chunk.state)[: chunk.n_rows]
         if _drawn(drafts):
             rounds.append(_judge_drawn(logits[start:end], chunk.state, drafts))
         else:
@@ -84,21 +87,20 @@ def _drawn(drafts: Sequence[Draft]) -> bool:
     return bool(drafts) and drafts[0].probs is not None
 
 
-def _judge_certain(chosen: list[int], drafts: Sequence[Draft]) -> Round:
-    """Drafts that were not drawn: q is one-hot, greedy or not.
+def _judge_certain(chosen: list[int], drafts: Sequence[Draft]) -> list[int]:
+    """Judges drafts that were not drawn from a distribution: q is one-hot, whether the request is greedy or not.
 
-    The target's own choice decides. It agrees with probability p(draft), as the exact rule accepts, and where it does
-    not it is distributed as the residual, p without the draft: the same rule, with one number for both decisions. So
-    even a sampled answer stays what it is without drafts.
+    The target's own choice decides. It equals the draft with probability p(draft), which is the probability that the
+    exact rule accepts it. Otherwise it is distributed as p without the draft, which is the residual. So this is the
+    exact rule with one random number for both decisions, and even a sampled answer is what it is without drafts.
     """
     drafted = [draft.token for draft in drafts]
-    if drafted == chosen:  # no row is left for a token of the target's own
-        return Round(chosen, len(chosen))
-    tokens = accept_greedy(drafted[: len(chosen) - 1], chosen)
-    return Round(tokens, len(tokens) - 1)
+    if drafted == chosen:  # the pass has no row for a token of the target's own
+        return chosen
+    return accept_greedy(drafted[: len(chosen) - 1], chosen)
 
 
-def _judge_drawn(logits: Tensor, state: RequestState, drafts: Sequence[Draft]) -> Round:
+def _judge_drawn(logits: Tensor, state: RequestState, drafts: Sequence[Draft]) -> list[int]:
     p = processed_probs(logits, state.request.sampling)
     q = torch.stack([draft.probs for draft in drafts if draft.probs is not None])
     first = state.n_output
@@ -108,4 +110,4 @@ def _judge_drawn(logits: Tensor, state: RequestState, drafts: Sequence[Draft]) -
         [draft.token for draft in drafts],
         lambda i: state.uniform(first + i, "accept"),
         lambda i: state.uniform(first + i),
-    )
+    ).tokens

@@ -1,21 +1,25 @@
-"""Speculative decoding as the engine sees it: order drafts before a pass, judge them after it, count what came of it.
+"""Speculative decoding as a strategy of the engine: order drafts before a pass, judge them after it, count acceptances.
 
-The one idea: a source guesses, the target decides, and neither knows the other. How many tokens are drafted a round is
-`DraftLength`: a fixed number, or the one that the request's own acceptance so far calls for (Leviathan et al. 2023,
+The draft source guesses and the target decides, and neither knows about the other. `DraftLength` says how many tokens
+are drafted a round: a fixed number, or the best number for the request's own acceptance so far (Leviathan et al. 2023,
 section 3.5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reference_impl.bounds.arithmetic import best_draft_length
-from reference_impl.decoding.rejection import Round
-from reference_impl.speculative.drafts import Drafting, DraftSource, Wanted
+from reference_impl.engine.step import Chunk, StepError
+from reference_impl.speculative.drafts import Draft, Drafting, DraftSource, Wanted
+from reference_impl.speculative.rounds import choose_rounds, with_drafts
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from reference_impl.cache.interface import KVCache
     from reference_impl.engine.request import RequestState
 
 
@@ -84,56 +88,77 @@ class SpeculationStats:
 
 
 class Speculator:
-    """Gives an engine drafts from `source`; serves that one engine."""
+    """The `DecodingStrategy` that puts drafts from `source` into the passes. It serves one engine."""
 
     def __init__(self, source: DraftSource, length: DraftLength | None = None) -> None:
         self.source = source
         self.length = length or DraftLength()
         self.stats = SpeculationStats()
+        self._drafting: dict[Hashable, Drafting] = {}
 
     def require_vocabulary(self, size: int | None) -> None:
-        """ValueError if the draft's tokens cannot be the target's."""
+        """ValueError if the draft's vocabulary is not the target's."""
         if None not in (size, self.source.vocab_size) and size != self.source.vocab_size:
             raise ValueError(
                 f"the draft's vocabulary has {self.source.vocab_size} tokens, the target's {size}: "
                 "they must share one tokenizer"
             )
 
-    def due(self, states: Iterable[RequestState]) -> list[tuple[RequestState, int]]:
-        """Which of these requests are to be drafted for now, with how many tokens.
+    def drafting(self, request_id: Hashable) -> Drafting:
+        """What is known about one request's drafts."""
+        return self._drafting.setdefault(request_id, Drafting())
 
-        The first token of an answer comes with the prompt. A round ends with a token of the target's own, so of the
-        tokens that are left to make it drafts all but one.
-        """
-        orders = []
-        for state in states:
-            if state.n_output and state.drafting.due(len(state.tokens)):
-                n = min(self.length.choose(state.drafting), state.max_total - len(state.tokens) - 1)
-                if n > 0:
-                    orders.append((state, n))
-        return orders
-
-    def draft(self, orders: Sequence[tuple[RequestState, int]]) -> None:
-        """Fetches drafts from the source; the requests keep them until they are judged."""
-        wanted = [Wanted(state.id, state.tokens, n, state.request.sampling, _drawing(state)) for state, n in orders]
-        for (state, _), drafts in zip(orders, self.source.propose(wanted), strict=True):
-            state.drafting.start(drafts, len(state.tokens), self.length.memory)
+    def prepare(self, states: Sequence[RequestState]) -> None:
+        """Gives drafts to all requests that need some, preempted ones included."""
+        due = [(state, n) for state in states if (n := self._n_wanted(state)) > 0]
+        wanted = [Wanted(state.id, state.tokens, n, state.request.sampling, _drawing(state)) for state, n in due]
+        try:
+            proposed = self.source.propose(wanted)
+        except Exception as error:
+            cause = f"the draft failed: {type(error).__name__}: {error}"
+            raise StepError([state.id for state, _ in due], cause) from error
+        for (state, _), drafts in zip(due, proposed, strict=True):
+            self.drafting(state.id).start(drafts, len(state.tokens), self.length.memory)
             self.stats.n_rounds += bool(drafts)
             self.stats.n_drafted += len(drafts)
 
-    def settle(self, state: RequestState, outcome: Round, n_rows: int, n_delivered: int) -> None:
-        """Counts a pass over `n_rows` rows of one request that was in its answer before, and drops what was judged."""
-        drafting = state.drafting
-        n_judged = min(len(drafting.pending), n_rows, outcome.n_accepted + 1)
-        self.stats.n_passes += 1
-        self.stats.n_tokens += n_delivered
-        self.stats.count(drafting.n_passed, n_judged, outcome.n_accepted)
-        drafting.settle(outcome, n_judged)
+    def extend(self, chunks: list[Chunk], cache: KVCache, budget: int) -> list[Chunk]:
+        return with_drafts(chunks, self._pending, cache, budget)
 
-    def forget(self, state: RequestState) -> None:
-        self.source.forget(state.id)
+    def choose(self, logits: Tensor, chunks: Sequence[Chunk]) -> list[list[int]]:
+        return choose_rounds(logits, chunks, self._pending)
+
+    def settle(self, chunk: Chunk, tokens: Sequence[int], n_taken: int) -> None:
+        """Drops the drafts that were judged, and counts them unless the pass gave the first token of the answer."""
+        if chunk.state.n_output == n_taken:
+            return
+        drafting = self.drafting(chunk.state.id)
+        first = drafting.n_passed
+        n_judged, n_accepted = drafting.settle(tokens, chunk.n_rows)
+        self.stats.n_passes += 1
+        self.stats.n_tokens += n_taken
+        self.stats.count(first, n_judged, n_accepted)
+
+    def forget(self, request_id: Hashable) -> None:
+        self._drafting.pop(request_id, None)
+        self.source.forget(request_id)
+
+    def _pending(self, state: RequestState) -> list[Draft]:
+        return self.drafting(state.id).pending
+
+    def _n_wanted(self, state: RequestState) -> int:
+        """How many tokens to draft for a request now.
+
+        The first token of an answer comes with the prompt. A round ends with a token of the target's own, so of the
+        tokens that the answer may still have, all but one can be drafted.
+        """
+        drafting = self.drafting(state.id)
+        if not state.n_output or not drafting.due(len(state.tokens)):
+            return 0
+        return min(self.length.choose(drafting), state.max_total - len(state.tokens) - 1)
 
 
 def _drawing(state: RequestState) -> Callable[[int], float]:
+    """The random numbers that draw the drafts of a round which begins now."""
     first = state.n_output
     return lambda i: state.uniform(first + i, "draft")

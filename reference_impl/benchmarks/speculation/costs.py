@@ -116,7 +116,7 @@ def decode(target: Llama, answers: Sequence[Answer], speculator: Speculator | No
         n_blocks=n_blocks,
         prefix_sharing=False,
     )
-    engine = Engine.for_llama(target, config, clock=clock, speculator=speculator)
+    engine = Engine.for_llama(target, config, clock=clock, strategy=speculator)
     requests = [Request(i, answer.prompt, len(answer.tokens)) for i, answer in enumerate(answers)]
     engine.run(requests)  # kernels are compiled and passes recorded at their first use, once for each shape
     if speculator is not None:

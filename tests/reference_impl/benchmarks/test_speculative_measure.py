@@ -60,7 +60,7 @@ def test_replayed_rounds_are_those_of_the_engine(name: str, k: int) -> None:
     found = replay(draft_source(draft(name), len(PROMPTS), 64), answers(), k).stats
     speculator = Speculator(draft_source(draft(name), len(PROMPTS), 64), DraftLength(k))
     requests = [Request(i, tuple(prompt), 21) for i, prompt in enumerate(PROMPTS)]
-    Engine.for_llama(tiny_model(), EngineConfig(n_blocks=16), speculator=speculator).run(requests)
+    Engine.for_llama(tiny_model(), EngineConfig(n_blocks=16), strategy=speculator).run(requests)
     assert found == speculator.stats
 
 

@@ -97,7 +97,7 @@ def test_greedy_answers_with_the_draft_are_greedy_answers_and_each_row_is_its_so
     prompts = prompt_ids(kind, target.tokenizer, 48)[:3]
     requests = [Request(i, tuple(prompt), 24) for i, prompt in enumerate(prompts)]
     speculator = Speculator(ModelDraft.for_llama(draft, 24), DraftLength(4))
-    found = Engine.for_llama(target.model, EngineConfig(n_blocks=24), speculator=speculator).run(requests)
+    found = Engine.for_llama(target.model, EngineConfig(n_blocks=24), strategy=speculator).run(requests)
     for request in requests:
         text = list(request.prompt) + list(found[request.id].tokens)
         rows = target.model(Recompute(text[:-1]))[len(request.prompt) - 1 :]

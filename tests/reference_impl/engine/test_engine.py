@@ -30,8 +30,9 @@ from reference_impl.cache.interface import ForwardBatch
 from reference_impl.cache.paged import PagedCache
 from reference_impl.decoding.sampling import SamplingParams
 from reference_impl.engine.config import EngineConfig
-from reference_impl.engine.engine import Engine, RequestRefusedError, StepError
+from reference_impl.engine.engine import Engine, RequestRefusedError
 from reference_impl.engine.request import Completion, FinishReason, Output, Request
+from reference_impl.engine.step import StepError
 
 
 def assert_solo(answer: Completion, solo: Solo, what: str = "") -> None:
@@ -365,7 +366,7 @@ def test_a_step_that_fails_after_numbers_were_drawn_uses_the_same_numbers_again(
         raise ArithmeticError("out of paper")
 
     with monkeypatch.context() as patched:
-        patched.setattr("reference_impl.engine.engine.choose_rounds", broken)
+        patched.setattr(engine.strategy, "choose", broken)
         with pytest.raises(StepError, match="out of paper"):
             engine.step()
     while not engine.idle:

@@ -19,9 +19,9 @@ from reference_impl.bounds.config import ModelConfig
 from reference_impl.cache.offload import Offloader
 from reference_impl.cache.paged import PagedCache
 from reference_impl.engine.config import EngineConfig
-from reference_impl.engine.engine import Engine, StepError
+from reference_impl.engine.engine import Engine
 from reference_impl.engine.request import Output, Request
-from reference_impl.engine.scheduler import Step
+from reference_impl.engine.step import Step, StepError
 
 SMALL = ModelConfig(
     "small", n_layers=1, d_model=2, n_heads=1, n_kv_heads=1, head_dim=2, d_ff=2, vocab_size=19, max_context=200

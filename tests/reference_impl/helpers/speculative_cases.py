@@ -85,4 +85,9 @@ def speculating(draft: DraftSource, length: DraftLength | int = 4, **switches: A
     config = EngineConfig(**({"token_budget": 32, "n_blocks": 64, "keep_logits": True, "debug": True} | switches))
     if isinstance(length, int):
         length = DraftLength(length)
-    return Engine.for_llama(tiny_model(), config, speculator=Speculator(draft, length))
+    return Engine.for_llama(tiny_model(), config, strategy=Speculator(draft, length))
+
+
+def speculator_of(engine: Engine) -> Speculator:
+    assert isinstance(engine.strategy, Speculator)
+    return engine.strategy

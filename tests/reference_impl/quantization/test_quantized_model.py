@@ -225,7 +225,7 @@ def test_the_engine_answers_the_same_with_batches_blocks_and_drafts_as_alone() -
     requests = [Request(i, tuple(range(1, 5 + i)), max_tokens=10) for i in range(4)]
     alone = {r.id: Engine.for_llama(model, EngineConfig(n_blocks=16)).run([r])[r.id].tokens for r in requests}
     together = Engine.for_llama(model, EngineConfig(n_blocks=32, max_running=3, chunk_size=2)).run(requests)
-    drafted = Engine.for_llama(model, EngineConfig(n_blocks=32), speculator=Speculator(NgramDraft())).run(requests)
+    drafted = Engine.for_llama(model, EngineConfig(n_blocks=32), strategy=Speculator(NgramDraft())).run(requests)
     assert {i: done.tokens for i, done in together.items()} == alone
     assert {i: done.tokens for i, done in drafted.items()} == alone
 

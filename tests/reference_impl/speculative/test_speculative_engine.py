@@ -23,13 +23,14 @@ from serving_oracle import (
     renamed,
     solo_run,
 )
-from speculative_cases import MostlyRight, Script, other_model, source, speculating
+from speculative_cases import MostlyRight, Script, other_model, source, speculating, speculator_of
 
 from reference_impl.cache.paged import PagedCache
 from reference_impl.decoding.sampling import SamplingParams
 from reference_impl.engine.config import EngineConfig
-from reference_impl.engine.engine import Engine, StepError
+from reference_impl.engine.engine import Engine
 from reference_impl.engine.request import Completion, FinishReason, Output, Request
+from reference_impl.engine.step import StepError
 from reference_impl.model.llama import Llama
 from reference_impl.quantization.model import quantize_model
 from reference_impl.speculative.draft_model import ModelDraft
@@ -74,8 +75,7 @@ def assert_answer(answer: Completion, tokens: tuple[int, ...], logits: torch.Ten
 def assert_nothing_left(engine: Engine) -> None:
     assert engine.idle
     assert not isinstance(engine.cache, PagedCache) or blocks_in_use(engine) == 0
-    assert engine.speculator is not None
-    draft = engine.speculator.source
+    draft = speculator_of(engine).source
     if isinstance(draft, ModelDraft):
         assert isinstance(draft.cache, PagedCache)
         assert draft.cache.free_blocks == draft.cache.allocator.n_blocks
@@ -103,8 +103,7 @@ def test_drafts_that_were_not_drawn_leave_even_sampled_answers_as_they_are(draft
     answers = engine.run([request for request, _ in pool()])
     for request, solo in pool():
         assert_answer(answers[request.id], solo.tokens, solo.logits, solo.finish, f"request {request.id}")
-    assert engine.speculator is not None
-    assert 0 < engine.speculator.stats.acceptance < 1  # type: ignore[operator]
+    assert 0 < speculator_of(engine).stats.acceptance < 1  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("sampling", [SamplingParams(), SamplingParams(1.0, seed=1), SamplingParams(2.0, 0, 0.9, 2)])
@@ -114,8 +113,7 @@ def test_the_target_as_its_own_draft_is_accepted_whole_with_k_plus_1_tokens_a_pa
 ) -> None:
     engine = speculating(source("itself", {}), k)
     engine.run([Request("r", (3, 1, 4), 1 + 6 * (k + 1), sampling)])
-    assert engine.speculator is not None
-    stats = engine.speculator.stats
+    stats = speculator_of(engine).stats
     assert (stats.n_passes, stats.n_tokens, stats.tokens_per_pass) == (6, 6 * (k + 1), k + 1)
     assert stats.acceptance == 1.0
     assert (stats.judged, stats.accepted) == ([6] * k, [6] * k)
@@ -163,7 +161,7 @@ def test_in_random_schedules_every_request_equals_its_solo_run(draft: str, first
             for output in engine.step():
                 pieces[output.request_id].append(output)
             assert_cache_lengths(engine)
-            n_split += sum(bool(state.drafting.n_passed) for state in engine.scheduler.running)
+            n_split += sum(speculator_of(engine).drafting(state.id).n_passed > 0 for state in engine.scheduler.running)
             if numbers.random() < 0.03:
                 victim = numbers.choice(list(chosen))
                 if pieces[victim] and pieces[victim][-1].finish is None:
@@ -176,9 +174,8 @@ def test_in_random_schedules_every_request_equals_its_solo_run(draft: str, first
             assert solo.logits is not None
             assert_answer(answer, solo.tokens, solo.logits, solo.finish, what)
         assert_nothing_left(engine)
-        assert engine.speculator is not None
         n_preemptions += engine.stats.n_preemptions
-        n_accepted += sum(engine.speculator.stats.accepted)
+        n_accepted += sum(speculator_of(engine).stats.accepted)
     assert n_accepted > 0, "the schedules were too easy: nothing was accepted"
     assert n_split > 0, "the schedules were too easy: no round took several passes"
     assert n_preemptions > 0, "the schedules were too easy: nobody was preempted for lack of room"
@@ -235,8 +232,7 @@ def test_max_tokens_inside_a_draft_ends_the_answer_there(max_tokens: int) -> Non
     engine = speculating(draft, 5)
     answer = engine.run([request])["r"]
     assert (answer.tokens, answer.finish) == (solo_run(request).tokens, "length")
-    assert engine.speculator is not None
-    assert engine.speculator.stats.n_drafted <= max(0, max_tokens - 2)  # no draft that could not be used
+    assert speculator_of(engine).stats.n_drafted <= max(0, max_tokens - 2)  # no draft that could not be used
 
 
 def test_a_stop_token_inside_a_draft_ends_the_answer_and_what_was_drafted_after_it_is_dropped() -> None:
@@ -343,7 +339,7 @@ def test_greedy_answers_of_a_quantized_target_stay_what_they_are_without_drafts(
     config = EngineConfig(token_budget=64, n_blocks=64)
     plain = Engine.for_llama(target, config).run(requests)
     speculator = Speculator(source(draft, {}), DraftLength(3))
-    found = Engine.for_llama(target, config, speculator=speculator).run(requests)
+    found = Engine.for_llama(target, config, strategy=speculator).run(requests)
     assert {i: answer.tokens for i, answer in found.items()} == {i: answer.tokens for i, answer in plain.items()}
     assert sum(speculator.stats.accepted) > 0
 
@@ -363,10 +359,9 @@ def test_smollm2_with_look_up_writes_what_it_writes_without() -> None:
     config = EngineConfig(n_blocks=16)
     plain = Engine.for_llama(model, config).run(requests)["r"]
     drafted: DraftSource = NgramDraft()
-    engine = Engine.for_llama(model, config, speculator=Speculator(drafted))
+    engine = Engine.for_llama(model, config, strategy=Speculator(drafted))
     assert engine.run(requests)["r"].tokens == plain.tokens
-    assert engine.speculator is not None
-    assert engine.speculator.stats.n_passes < 23
+    assert speculator_of(engine).stats.n_passes < 23
 
 
 @pytest.mark.model
@@ -383,5 +378,5 @@ def test_smollm2_in_int8_with_look_up_writes_what_it_writes_without() -> None:
     config = EngineConfig(n_blocks=16)
     plain = Engine.for_llama(model, config).run(requests)["r"]
     speculator = Speculator(NgramDraft())
-    assert Engine.for_llama(model, config, speculator=speculator).run(requests)["r"].tokens == plain.tokens
+    assert Engine.for_llama(model, config, strategy=speculator).run(requests)["r"].tokens == plain.tokens
     assert speculator.stats.n_passes < 31

@@ -9,17 +9,16 @@ from typing import Any
 import pytest
 import torch
 from serving_oracle import NextToken, one_thread  # noqa: F401  (a fixture that is used by being here)
-from speculative_cases import Script
+from speculative_cases import Script, speculator_of
 from torch import Tensor
 
 from reference_impl.bounds.config import ModelConfig
-from reference_impl.decoding.rejection import Round
 from reference_impl.decoding.sampling import SamplingParams
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.engine import Engine
 from reference_impl.engine.request import Request, RequestState
 from reference_impl.speculative.draft_model import ModelDraft
-from reference_impl.speculative.drafts import Drafting, DraftSource
+from reference_impl.speculative.drafts import Draft, Drafting, DraftSource
 from reference_impl.speculative.speculator import DraftLength, SpeculationStats, Speculator
 
 SMALL = ModelConfig(
@@ -39,14 +38,13 @@ def small_engine(
         config,
         max_context=SMALL.max_context,
         tokenizer=tokenizer,
-        speculator=Speculator(draft, length) if draft is not None else None,
+        strategy=Speculator(draft, length) if draft is not None else None,
         clock=lambda: 0.0,
     )
 
 
 def stats_of(engine: Engine) -> SpeculationStats:
-    assert engine.speculator is not None
-    return engine.speculator.stats
+    return speculator_of(engine).stats
 
 
 # --- The distribution -----------------------------------------------------------------------------------------------
@@ -283,10 +281,10 @@ def test_at_a_measured_acceptance_of_08_the_length_is_the_best_one_of_the_refere
 
 def test_older_rounds_count_less() -> None:
     drafting = Drafting()
-    for n_accepted in (4, 0):
-        drafting.start([], 5, memory=0.5)
-        drafting.settle(Round([1] * (n_accepted + 1), n_accepted), 4)
-    assert (drafting.judged, drafting.accepted) == (0.5 * 4 + 4, 0.5 * 4)
+    for tokens in ([1, 1, 1, 1, 7], [7]):
+        drafting.start([Draft(1)] * 4, 5, memory=0.5)
+        drafting.settle(tokens, n_rows=5)
+    assert (drafting.judged, drafting.accepted) == (0.5 * 4 + 1, 0.5 * 4)
 
 
 def test_adaptive_drafts_of_a_bad_source_grow_short_and_of_a_good_one_stay_long() -> None:
