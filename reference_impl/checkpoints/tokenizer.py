@@ -10,21 +10,29 @@ import codecs
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors
 
+from reference_impl.checkpoints import chat_template
+from reference_impl.checkpoints.json_file import read_json
 from reference_impl.common.errors import WeightsError
 
 if TYPE_CHECKING:
     from reference_impl.checkpoints.gguf import GgufTokenizer
 
 Message = Mapping[str, str]  # {"role": "user", "content": "..."}
+SPECIAL_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
 class Tokenizer:
-    """Encodes and decodes for one model. `eos_ids` are the tokens that end an answer."""
+    """Encodes and decodes for one model.
+
+    `eos_ids` are the tokens that end an answer. `special_tokens` are the texts that a chat template may name:
+    bos_token, eos_token, unk_token and so on. `padded_size`: rows of the model's embedding where it is padded beyond
+    the vocabulary; an id among the padding has no text.
+    """
 
     def __init__(
         self,
@@ -32,16 +40,16 @@ class Tokenizer:
         *,
         eos_ids: Iterable[int] = (),
         chat_template: str | None = None,
-        bos_token: str = "",
-        eos_token: str = "",
+        special_tokens: Mapping[str, str] | None = None,
+        padded_size: int = 0,
     ) -> None:
         self.backend = backend
         self.eos_ids = frozenset(eos_ids)
         self.chat_template = chat_template
-        self.bos_token = bos_token
-        self.eos_token = eos_token
+        self.special_tokens = dict(special_tokens or {})
         self.special_ids = frozenset(i for i, t in backend.get_added_tokens_decoder().items() if t.special)
         self._bytes = _token_bytes(backend)
+        self._bytes += [b""] * (padded_size - len(self._bytes))
 
     @property
     def vocab_size(self) -> int:
@@ -51,9 +59,14 @@ class Tokenizer:
         """The ids of `text`. `add_special_tokens` adds what the model wants around a text (Llama 3: a first token).
 
         The vocabulary may lack bytes that hardly occur (SmolLM2: six control characters and Unicode's empty planes 4 to
-        11); they are left out, as the model has never seen them.
+        11); they are left out, as the model has never seen them. ValueError for text that is no valid Unicode.
         """
-        return list(self.backend.encode(text, add_special_tokens=add_special_tokens).ids)
+        try:
+            # `encode_batch` lets other threads run meanwhile; `encode` does not, and a long text takes seconds.
+            return list(self.backend.encode_batch([text], add_special_tokens=add_special_tokens)[0].ids)
+        except (UnicodeEncodeError, TypeError):
+            place = next(i for i, character in enumerate(text) if "\ud800" <= character <= "\udfff")
+            raise ValueError(f"the text is not valid Unicode: character {place + 1} is half of a pair") from None
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = True) -> str:
         """The text of `ids`; bytes that form no character become U+FFFD. ValueError for an id out of range."""
@@ -71,19 +84,20 @@ class Tokenizer:
         return self._bytes[token]
 
     def render_chat(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
-        """The conversation as the text that the model was trained on; ValueError if there is no template for it."""
+        """The conversation as text in the form that the model was trained on. ValueError if it has no template."""
         if self.chat_template is None:
             raise ValueError("this model has no chat template: give it plain text instead")
         for i, message in enumerate(messages):
             if not {"role", "content"} <= message.keys():
                 raise ValueError(f"message {i}: expected 'role' and 'content', found {sorted(message)}")
-        return render_template(
-            self.chat_template,
-            messages=[dict(message) for message in messages],
-            add_generation_prompt=add_generation_prompt,
-            bos_token=self.bos_token,
-            eos_token=self.eos_token,
-        )
+        values = {
+            "messages": [dict(message) for message in messages],
+            "tools": None,
+            "documents": None,
+            "add_generation_prompt": add_generation_prompt,
+            **self.special_tokens,
+        }
+        return chat_template.render(self.chat_template, values)
 
     def apply_chat_template(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> list[int]:
         """Token ids of a conversation, ready for the model to answer."""
@@ -94,8 +108,9 @@ class Tokenizer:
         self.backend.save(str(folder / "tokenizer.json"))
         settings = {
             "tokenizer_class": "PreTrainedTokenizerFast",
-            "bos_token": self.bos_token or None,
-            "eos_token": self.eos_token or None,
+            "bos_token": None,
+            "eos_token": None,
+            **self.special_tokens,
             "chat_template": self.chat_template,
             "clean_up_tokenization_spaces": False,
         }
@@ -113,11 +128,17 @@ class Tokenizer:
             backend = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises no narrower class
             raise WeightsError(f"{path}: expected a tokenizer of the `tokenizers` library ({error})") from None
+        backend.no_truncation()  # how texts were cut and filled up while training is no matter of serving
+        backend.no_padding()
         settings = read_json(folder / "tokenizer_config.json", missing={})
         generation = read_json(folder / "generation_config.json", missing={})
         model = read_json(folder / "config.json", missing={})
-        eos_token, bos_token = _content(settings.get("eos_token")), _content(settings.get("bos_token"))
-        named = [generation.get("eos_token_id"), model.get("eos_token_id"), backend.token_to_id(eos_token)]
+        special = {key: _content(settings.get(key)) for key in SPECIAL_TOKENS if settings.get(key)}
+        named = [
+            *_ids(generation.get("eos_token_id"), folder / "generation_config.json"),
+            *_ids(model.get("eos_token_id"), folder / "config.json"),
+            backend.token_to_id(special.get("eos_token", "")),
+        ]
         template_file = folder / "chat_template.jinja"
         template = settings.get("chat_template")
         if template_file.is_file():
@@ -126,10 +147,10 @@ class Tokenizer:
             template = {entry["name"]: entry["template"] for entry in template}.get("default")
         return cls(
             backend,
-            eos_ids=[i for ids in named if ids is not None for i in (ids if isinstance(ids, list) else [ids])],
+            eos_ids=[i for i in named if i is not None],
             chat_template=template,
-            bos_token=bos_token,
-            eos_token=eos_token,
+            special_tokens=special,
+            padded_size=model.get("vocab_size", 0) if isinstance(model.get("vocab_size"), int) else 0,
         )
 
     @classmethod
@@ -147,15 +168,21 @@ class Tokenizer:
             [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
         )
         backend.decoder = decoders.ByteLevel()
-        control = [parts.tokens[i] for i in parts.control]
-        backend.add_special_tokens([tokenizers.AddedToken(t, normalized=False, special=True) for t in control])
+        for ids, special in ((parts.control, True), (parts.user_defined, False)):
+            added = [tokenizers.AddedToken(parts.tokens[i], normalized=False, special=special) for i in ids]
+            (backend.add_special_tokens if special else backend.add_tokens)(added)
+        if parts.add_bos and parts.bos is not None:
+            bos = parts.tokens[parts.bos]
+            backend.post_processor = processors.TemplateProcessing(
+                single=f"{bos} $A", pair=f"{bos} $A {bos} $B", special_tokens=[(bos, parts.bos)]
+            )
+        named = {"bos_token": parts.bos, "eos_token": parts.eos, "unk_token": parts.unk}
         ends = {parts.eos, backend.token_to_id("<|endoftext|>")} - {None}
         return cls(
             backend,
             eos_ids=[i for i in ends if i is not None],
             chat_template=parts.chat_template,
-            bos_token="" if parts.bos is None else parts.tokens[parts.bos],
-            eos_token="" if parts.eos is None else parts.tokens[parts.eos],
+            special_tokens={key: parts.tokens[i] for key, i in named.items() if i is not None},
         )
 
 
@@ -188,46 +215,18 @@ class Stream:
         return self._utf8.decode(b"", final=True)
 
 
-def render_template(source: str, **values: Any) -> str:
-    """Renders a chat template. It comes with the model, from strangers: jinja's sandbox keeps it from doing more.
-
-    Templates that print today's date fall back on a fixed one, as no clock is offered to them.
-    """
-    from jinja2 import TemplateError
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    def refuse(message: str) -> NoReturn:
-        raise TemplateError(message)
-
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
-    environment.filters["tojson"] = lambda value, **options: json.dumps(value, ensure_ascii=False, **options)
-    environment.globals["raise_exception"] = refuse
-    try:
-        return environment.from_string(source).render(**values)
-    except (TemplateError, TypeError, OverflowError) as error:
-        raise ValueError(f"the model's chat template refuses these messages: {error}") from None
-
-
-def read_json(path: Path, missing: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A JSON object from a file; WeightsError that names it otherwise. `missing` is the answer without a file."""
-    if not path.is_file():
-        if missing is None:
-            raise WeightsError(f"{path}: no such file; expected a JSON file there")
-        return missing
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise WeightsError(f"{path}: expected JSON ({error})") from None
-    if not isinstance(found, dict):
-        raise WeightsError(f"{path}: expected a JSON object, found {type(found).__name__}")
-    return found
-
-
 def _content(token: Any) -> str:
     """tokenizer_config.json names a token either by its text or by an object that holds it."""
     return str(token.get("content", "")) if isinstance(token, dict) else str(token or "")
+
+
+def _ids(found: Any, path: Path) -> list[int]:
+    """`eos_token_id` names no token, one, or several."""
+    ids = found if isinstance(found, list) else [] if found is None else [found]
+    for value in ids:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise WeightsError(f"{path}: expected a token's number as eos_token_id, found {value!r}")
+    return ids
 
 
 def _token_bytes(backend: tokenizers.Tokenizer) -> list[bytes]:
@@ -239,7 +238,7 @@ def _token_bytes(backend: tokenizers.Tokenizer) -> list[bytes]:
     for text, i in vocabulary.items():
         if i in added:
             table[i] = added[i].encode()
-        elif byte_level:
+        elif byte_level and all(character in _BYTE_OF for character in text):
             table[i] = bytes(_BYTE_OF[character] for character in text)
         elif len(text) == 6 and text.startswith("<0x") and text.endswith(">"):
             table[i] = bytes([int(text[3:5], 16)])
@@ -254,7 +253,9 @@ def _decoder_json(backend: tokenizers.Tokenizer) -> str:
 
 def _strips_first_space(backend: tokenizers.Tokenizer) -> bool:
     """SentencePiece models put a space before the first word when encoding; the decoder takes it away again."""
-    return '"Strip"' in _decoder_json(backend)
+    decoder = _decoder_json(backend)
+    prepends = '"Metaspace"' in decoder and '"prepend_scheme":"never"' not in decoder
+    return prepends or '"Strip"' in decoder
 
 
 def _byte_alphabet() -> dict[str, int]:

@@ -22,6 +22,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from reference_impl.bounds.config import MODELS, ModelConfig
 from reference_impl.checkpoints import weights
+from reference_impl.checkpoints.shape import check_shape
 from reference_impl.common.errors import WeightsError
 from reference_impl.model.llama import Layer, Llama
 from reference_impl.parallel.sharding import rank_config, rank_slices
@@ -174,7 +175,7 @@ def load(
     path = weights.resolve(source)
     config, tensors = weights.read(path)
     if source == weights.DEFAULT_MODEL:
-        weights.check_shape(config, MODELS[weights.DEFAULT_MODEL], path)
+        check_shape(config, MODELS[weights.DEFAULT_MODEL], path)
     model = ParallelLlama(config, dtype, device, group)
     fill(model, tensors, path)
     return weights.Loaded(model, weights.load_tokenizer(path))

@@ -32,4 +32,4 @@ def train_bpe(texts: Iterable[str], vocab_size: int = 2048) -> Tokenizer:
         show_progress=False,
     )
     backend.train_from_iterator(texts, trainer)
-    return Tokenizer(backend, eos_ids=[0], eos_token=END)
+    return Tokenizer(backend, eos_ids=[0], special_tokens={"eos_token": END})

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from reference_impl.checkpoints.folder import save
 from reference_impl.checkpoints.tokenizer import Tokenizer
-from reference_impl.checkpoints.weights import save
 from reference_impl.model.llama import Llama
 from reference_impl.training.bpe import train_bpe
 from reference_impl.training.corpus import Stream, encode

@@ -18,6 +18,7 @@ from reference_impl.benchmarks.quality.table import RECIPES, label, measure, pai
 from reference_impl.benchmarks.quality.tasks import tasks
 from reference_impl.bounds.config import ModelConfig
 from reference_impl.checkpoints import weights
+from reference_impl.checkpoints.folder import save
 from reference_impl.checkpoints.tokenizer import Tokenizer
 from reference_impl.commands.measure import quantization_table as table_command
 from reference_impl.model.llama import Llama, Recompute
@@ -52,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> Pa
     config = ModelConfig("tiny", 2, 32, 4, 2, 8, 48, 300, tied=True, max_context=512)
     model = Llama(config).randomize(torch.Generator().manual_seed(0), 0.2)
     path = tmp_path_factory.mktemp("models") / "tiny"
-    weights.save(path, config, model.views().items(), tokenizer)
+    save(path, config, model.views().items(), tokenizer)
     return path
 
 

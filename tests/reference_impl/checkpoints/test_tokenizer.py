@@ -46,7 +46,7 @@ def byte_tokenizer() -> Tokenizer:
     backend.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     backend.train_from_iterator([], trainers.BpeTrainer(initial_alphabet=alphabet, special_tokens=["<|end|>"]))
-    return Tokenizer(backend, eos_ids=[0], eos_token="<|end|>")
+    return Tokenizer(backend, eos_ids=[0], special_tokens={"eos_token": "<|end|>"})
 
 
 def ids_of(data: bytes) -> list[int]:
@@ -159,7 +159,7 @@ def test_a_missing_or_broken_tokenizer_file_is_named(tmp_path: Path, content: st
 
 
 def test_a_gguf_tokenizer_of_another_kind_is_refused_by_name() -> None:
-    parts = GgufTokenizer("llama", "default", [], [], [], None, None, False, None)
+    parts = GgufTokenizer("llama", "default", [], [], [], [], None, None, None, False, None)
     with pytest.raises(WeightsError, match=r"m\.gguf: expected a tokenizer of kind gpt2/smollm, found llama/default"):
         Tokenizer.from_gguf(parts, "m.gguf")
 

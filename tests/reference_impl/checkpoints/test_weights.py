@@ -22,8 +22,10 @@ from safetensors.torch import load_file, save_file
 from reference_impl.__main__ import main
 from reference_impl.bounds.config import MODELS, ModelConfig, RopeScaling
 from reference_impl.checkpoints import fetch, weights
+from reference_impl.checkpoints.folder import save
 from reference_impl.checkpoints.gguf import _undo_permutation
 from reference_impl.checkpoints.huggingface import config_from_hf, config_to_hf
+from reference_impl.checkpoints.shape import canonical
 from reference_impl.common.errors import WeightsError
 from reference_impl.model.llama import Llama, Recompute, rope_frequencies
 
@@ -150,7 +152,7 @@ def test_a_folder_that_transformers_wrote_gives_the_same_logits(
 
 def test_a_saved_model_comes_back_the_same_and_transformers_reads_it(tmp_path: Path) -> None:
     original = random_model()
-    weights.save(tmp_path / "m", original.config, original.views().items())
+    save(tmp_path / "m", original.config, original.views().items())
     assert same_weights(weights.load_model(tmp_path / "m"), original)
     theirs = transformers.LlamaForCausalLM.from_pretrained(tmp_path / "m")
     with torch.no_grad():
@@ -160,7 +162,7 @@ def test_a_saved_model_comes_back_the_same_and_transformers_reads_it(tmp_path: P
 
 def test_weights_arrive_in_the_dtype_asked_for(tmp_path: Path) -> None:
     original = random_model()
-    weights.save(tmp_path / "m", original.config, original.views().items())
+    save(tmp_path / "m", original.config, original.views().items())
     model = weights.load_model(tmp_path / "m", dtype=torch.bfloat16)
     assert torch.equal(model.embed, original.embed.bfloat16())
 
@@ -177,7 +179,7 @@ def test_both_spellings_of_rope_settings_mean_the_same(tmp_path: Path) -> None:
 
 def test_a_known_shape_gets_its_preset_name(tmp_path: Path) -> None:
     config = config_from_hf(config_to_hf(MODELS["qwen3-0.6b"]), tmp_path)
-    assert weights.canonical(config) == MODELS["qwen3-0.6b"]
+    assert canonical(config) == MODELS["qwen3-0.6b"]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +216,7 @@ def test_a_setting_that_is_missing_is_named(tmp_path: Path) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     model = random_model()
-    weights.save(tmp_path / "m", model.config, model.views().items())
+    save(tmp_path / "m", model.config, model.views().items())
     return tmp_path / "m"
 
 
@@ -280,7 +282,7 @@ def test_an_interrupted_save_leaves_nothing(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        weights.save(tmp_path / "m", TINY, half())
+        save(tmp_path / "m", TINY, half())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -292,7 +294,7 @@ def test_two_that_save_at_once_leave_one_whole_folder(tmp_path: Path) -> None:
         yield from model.views().items()
         barrier.wait(timeout=60)
 
-    threads = [threading.Thread(target=weights.save, args=(tmp_path / "m", TINY, slowly())) for _ in range(2)]
+    threads = [threading.Thread(target=save, args=(tmp_path / "m", TINY, slowly())) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -13,7 +13,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 
 from reference_impl.bounds.config import ModelConfig
-from reference_impl.checkpoints import weights
+from reference_impl.checkpoints.folder import save
 from reference_impl.checkpoints.tokenizer import Tokenizer
 from reference_impl.model.llama import Llama
 
@@ -109,5 +109,5 @@ def save_letters(path: Path, letters: str = LETTERS) -> Path:
     backend.decoder = decoders.ByteLevel()
     backend.train_from_iterator([], trainers.BpeTrainer(initial_alphabet=list(letters), vocab_size=len(letters)))
     config = replace(TINY, vocab_size=len(letters))
-    weights.save(path, config, random_model(config).views().items(), Tokenizer(backend))
+    save(path, config, random_model(config).views().items(), Tokenizer(backend))
     return path

@@ -576,7 +576,6 @@ def test_server_load_and_soak_work_as_commands_and_a_signal_ends_the_server(
     from tokenizers import Tokenizer as Backend
     from tokenizers import decoders, models, pre_tokenizers
 
-    from reference_impl.checkpoints import weights
     from reference_impl.checkpoints.tokenizer import Tokenizer
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -585,7 +584,9 @@ def test_server_load_and_soak_work_as_commands_and_a_signal_ends_the_server(
     backend.decoder = decoders.ByteLevel()
     shape = ModelConfig("noise", 1, 16, 2, 1, 8, 24, vocab_size=256, max_context=640)
     model = Llama(shape).randomize(torch.Generator().manual_seed(5))
-    weights.save(tmp_path / "noise", shape, model.views().items(), Tokenizer(backend))
+    from reference_impl.checkpoints.folder import save
+
+    save(tmp_path / "noise", shape, model.views().items(), Tokenizer(backend))
 
     status = main(["soak", "--model", str(tmp_path / "noise"), "--minutes", "0.01", "--requests", "10"])
     out, err = capfd.readouterr()

@@ -17,6 +17,7 @@ from reference_impl.__main__ import main
 from reference_impl.bounds.config import ModelConfig
 from reference_impl.checkpoints import quantized as checkpoint
 from reference_impl.checkpoints import weights
+from reference_impl.checkpoints.folder import save
 from reference_impl.common.errors import WeightsError
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.engine import Engine
@@ -232,7 +233,7 @@ def test_the_engine_answers_the_same_with_batches_blocks_and_drafts_as_alone() -
 
 def test_the_command_writes_a_folder_that_loads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, target = tmp_path / "float", tmp_path / "int4"
-    weights.save(source, SHAPE, float_model().views().items())
+    save(source, SHAPE, float_model().views().items())
     tokenizer = weights.load_tokenizer  # the folder has none: the command needs one
     assert main(["quantize-model", "--model", str(source), "--output", str(target)]) == 2
     assert "tokenizer.json" in capsys.readouterr().err
