@@ -153,7 +153,7 @@ def test_when_the_grader_is_killed_its_sandbox_dies_and_the_next_one_cleans_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = (
-        "import os, signal, sys; from autograder import limits, sandbox\n"
+        "import os, signal, sys; from autograder.sandbox import launch as sandbox\n"
         "box = sandbox.start(sandbox.Job([sys.executable, '-c', 'import time; time.sleep(60)']))\n"
         "print(box.process.pid, box.folder, *(box.group.folders.values() if box.group else []), flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
