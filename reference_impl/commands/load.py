@@ -1,6 +1,7 @@
 """`python -m reference_impl load`: open-loop load on any server with the interface of the OpenAI API.
 
-It sends to the address that is given and to no other.
+It sends to the address that is given and to no other. While it runs, each request that ends is a line of
+OUTPUT.partial, so that nothing measured is lost, whatever ends the run; Ctrl-C prints and writes what there is.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from reference_impl.common import cli
@@ -20,6 +24,10 @@ from reference_impl.common import optional as extras
 from reference_impl.engine.metrics import Limits
 from reference_impl.loadtest.workload import Arrival, Range, Workload, poisson_arrivals, read_prompts, read_trace
 
+if TYPE_CHECKING:
+    from reference_impl.loadtest.generator import Record
+
+INTERRUPTED = 130  # as a shell reports Ctrl-C
 DEFAULT_RATE, DEFAULT_REQUESTS = 1.0, 100
 
 
@@ -59,7 +67,10 @@ def _parser() -> cli.Parser:
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m reference_impl load`. Status 1: nothing was completed, or the server was expected to be drained."""
+    """`python -m reference_impl load`.
+
+    Status 1: nothing was completed, or the server is not drained as expected. Status 130: Ctrl-C.
+    """
     options = _parser().parse_args(arguments)
     extras.require("serve", "httpx")
     if options.plot is not None:
@@ -73,7 +84,7 @@ def main(arguments: list[str]) -> int:
 async def _run(options: argparse.Namespace) -> int:
     from tqdm import tqdm
 
-    from reference_impl.loadtest.generator import Record, Sender, Target, first_model, open_client, run_load
+    from reference_impl.loadtest.generator import Sender, Target, first_model, open_client, run_load
     from reference_impl.loadtest.idle import wait_until_drained
     from reference_impl.loadtest.report import Report
 
@@ -92,20 +103,35 @@ async def _run(options: argparse.Namespace) -> int:
         options.url, model, options.endpoint, options.temperature, options.ignore_eos, options.timeout, headers
     )
     clock = time.perf_counter
-    with tqdm(total=len(plan), unit="request", disable=None) as bar:
+    records: list[Record] = []
+    interrupted = False
+    with tqdm(total=len(plan), unit="request", disable=None) as bar, _kept_lines(options.output) as keep:
 
         def count(record: Record) -> None:
+            records.append(record)
+            keep(record)
             bar.update()
 
-        async with open_client() as http:
-            records = await run_load(plan, Sender(target, http, clock), clock, on_end=count)
+        try:
+            async with open_client() as http:
+                await run_load(plan, Sender(target, http, clock), clock, on_end=count)
+        except asyncio.CancelledError:  # how asyncio passes Ctrl-C on
+            interrupted = True
+    if interrupted:
+        print(f"load: interrupted; {len(records)} of {len(plan)} requests were sent", file=sys.stderr)
+        if not records:
+            return INTERRUPTED
+    records.sort(key=lambda record: record.planned.at)
     report = Report.of(records, Limits(options.slo_ttft, options.slo_tpot))
     print(report.table())
     if options.output is not None:
         settings = {name: str(value) for name, value in vars(options).items() if value is not None}
         options.output.write_text(json.dumps({"settings": settings | {"model": model}} | report.as_json(), indent=1))
+        _partial(options.output).unlink(missing_ok=True)
     if options.plot is not None:
         report.plot(options.plot)
+    if interrupted:
+        return INTERRUPTED
     if options.expect_drained:
         left = await wait_until_drained(options.url, clock)
         if left:
@@ -113,6 +139,22 @@ async def _run(options: argparse.Namespace) -> int:
             return 1
         print("drained: nothing runs, waits or holds a block, and every accepted request has ended")
     return 0 if report.summary.n_completed else 1
+
+
+def _partial(output: Path) -> Path:
+    return output.with_name(f"{output.name}.partial")
+
+
+@contextmanager
+def _kept_lines(output: Path | None) -> Iterator[Callable[[Record], None]]:
+    """What writes each request that ends as a line of JSON beside the output."""
+    from reference_impl.loadtest.report import row
+
+    if output is None:
+        yield lambda record: None
+        return
+    with _partial(output).open("w", encoding="utf-8", buffering=1) as file:
+        yield lambda record: print(json.dumps(row(record)), file=file)
 
 
 def _arrivals(options: argparse.Namespace) -> list[Arrival]:

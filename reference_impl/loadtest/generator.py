@@ -1,9 +1,9 @@
 """Open-loop load: requests are sent when their time has come, whether or not earlier ones have been answered.
 
-The one idea: users do not wait for each other. A generator that waits (closed loop) slows down together with the
-server and so hides the queueing that it should measure; and latency counts from the planned arrival, not from when this
-process got round to sending ("coordinated omission"). Its own lateness is recorded beside it. Any server with the
-interface of the OpenAI API will do.
+Users do not wait for each other. A generator that waits for answers (closed loop) slows down together with the server
+and hides the queueing that it should measure. For the same reason latency counts from the planned arrival, not from the
+moment at which this process got round to sending; leaving that out is called coordinated omission. The generator's own
+lateness is recorded beside it. Any server with the interface of the OpenAI API will do.
 """
 
 from __future__ import annotations
@@ -20,12 +20,18 @@ from reference_impl.engine.metrics import Clock, Timeline
 from reference_impl.loadtest.sse import read_events
 from reference_impl.loadtest.workload import Planned
 
+REASONING = ("reasoning_content", "reasoning")  # where servers put the words before the answer
+ENDED_WELL = ("stop", "length", "tool_calls", "function_call", "eos_token", "stop_sequence")
+
 Endpoint = Literal["completions", "chat"]
 
 
 @dataclass
 class Record:
-    """What became of one request. `outcome`: "completed", "cancelled", or the kind of its error."""
+    """What became of one request.
+
+    `outcome`: "completed", "cancelled", "interrupted" where the load test was stopped, or the kind of its error.
+    """
 
     planned: Planned
     timeline: Timeline  # its arrival is the planned one
@@ -33,6 +39,12 @@ class Record:
     outcome: str = ""
     detail: str = ""  # the first words of an error
     prompt_tokens: int | None = None  # as the server counts
+    answered: float | None = None  # on the run's clock: when the answer itself began, after any reasoning
+
+    @property
+    def time_to_answer(self) -> float | None:
+        """Seconds from arrival to the first text of the answer itself; TTFT counts reasoning too."""
+        return None if self.answered is None else self.answered - self.timeline.arrival
 
     @property
     def lag(self) -> float | None:
@@ -47,13 +59,23 @@ async def run_load(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     on_end: Callable[[Record], None] = lambda record: None,
 ) -> list[Record]:
-    """Sends each planned request at its time and waits for the last. `send` fills in the record and raises nothing."""
+    """Send each planned request at its time and wait for the last.
+
+    `send` fills in the record and raises nothing. When this is cancelled, requests under way end as "interrupted" and
+    are passed to `on_end` like all others; those whose time had not come are not.
+    """
     start = clock()
 
     async def one(record: Record) -> None:
         record.sent = clock()
-        await send(record)
-        on_end(record)
+        try:
+            await send(record)
+        except asyncio.CancelledError:
+            record.outcome = "interrupted"
+            record.timeline.close(clock(), completed=False)
+            raise
+        finally:
+            on_end(record)
 
     records = [Record(planned, Timeline(start + planned.at)) for planned in plan]
     async with asyncio.TaskGroup() as group:
@@ -108,14 +130,18 @@ class _Stream:
     n_tokens: int | None = None  # as the server counts
     n_prompt: int | None = None
     finish: str | None = None
+    answered: float | None = None  # when the answer itself began
 
     def take(self, data: str, now: float) -> None:
         try:
             body = json.loads(data)
             error = body.get("error")
             for choice in body.get("choices") or ():
-                shown = choice.get("text") or (choice.get("delta") or {}).get("content")
-                if shown:
+                delta = choice.get("delta") or {}
+                answer = choice.get("text") or delta.get("content")
+                if answer and self.answered is None:
+                    self.answered = now
+                if answer or any(delta.get(name) for name in REASONING):
                     self.times.append(now)
                 self.finish = choice.get("finish_reason") or self.finish
             usage = body.get("usage") or {}
@@ -166,8 +192,9 @@ class Sender:
             record.outcome, record.detail = "broken stream", f"{type(error).__name__} {error}"
         except Exception as error:  # one bad reply must not cost the records of all others
             record.outcome, record.detail = "bad reply", f"{type(error).__name__} {error}"
-        record.prompt_tokens = stream.n_prompt
-        stream.fill(record.timeline)
+        finally:
+            record.prompt_tokens, record.answered = stream.n_prompt, stream.answered
+            stream.fill(record.timeline)
         record.timeline.close(self.clock(), completed=record.outcome == "completed")
 
     async def _read(self, planned: Planned, stream: _Stream) -> None:
@@ -185,6 +212,8 @@ class Sender:
                 stream.take(data, self.clock())
         if stream.finish is None:
             raise _BadReplyError("broken stream", "it ended without a finish_reason")
+        if stream.finish not in ENDED_WELL:
+            raise _BadReplyError("failed answer", f"it ended with finish_reason {stream.finish!r}")
 
 
 def open_client() -> httpx.AsyncClient:

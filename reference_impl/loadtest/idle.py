@@ -1,7 +1,7 @@
 """Has a server forgotten everything after a load test? Reads the /metrics of `serve`.
 
-The one idea: whatever was accepted must have ended in some way, and a server without requests holds no block. Text
-format of Prometheus.
+Every request that was accepted must have ended in some way, and a server without requests holds no KV block. The
+metrics are in the text format of Prometheus.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def parse_metrics(text: str) -> dict[str, float]:
 
 
 def leftovers(metrics: dict[str, float]) -> list[str]:
-    """What the server still has, in words; nothing if it is drained. ValueError for metrics of another server."""
+    """List in words what the server still holds: nothing if it is drained. ValueError for metrics of another server."""
     held = {
         "requests running": "llm_requests_running",
         "requests waiting": "llm_requests_waiting",
@@ -45,7 +45,10 @@ def leftovers(metrics: dict[str, float]) -> list[str]:
 async def wait_until_drained(
     url: str, clock: Clock, patience: float = 30.0, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> list[str]:
-    """Asks until nothing is left, `patience` seconds at most (a cancel takes effect after the step under way)."""
+    """Ask until the server holds nothing, for `patience` seconds at most, and return what is left.
+
+    A cancelled request leaves only after the step under way, so the first answer may be too early.
+    """
     end = clock() + patience
     async with open_client() as http:
         while True:

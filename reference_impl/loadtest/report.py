@@ -1,7 +1,7 @@
 """What a load test found: a table for people, JSON for programs, a plot.
 
-The one idea: percentiles, not means alone, because a service is judged by its slow answers; and goodput, because
-tokens that come too late do not count. Figures are those of `metrics`.
+It gives percentiles, not means alone, because users judge a service by its slow answers; and goodput, because tokens
+that come too late do not count. `engine.metrics` defines the figures.
 """
 
 from __future__ import annotations
@@ -74,7 +74,10 @@ class Report:
 
     def _spreads(self) -> dict[str, Spread | None]:
         s = self.summary
-        return {"TTFT": s.ttft, "TPOT": s.tpot, "ITL": s.itl, "end to end": s.latency, "client lag": self.lag}
+        found = {"TTFT": s.ttft, "TPOT": s.tpot, "ITL": s.itl, "end to end": s.latency, "client lag": self.lag}
+        if any(record.time_to_answer != record.timeline.ttft for record in self.records):
+            found["first answer"] = Spread.of(r.time_to_answer for r in self.records if r.timeline.completed)
+        return found
 
     def as_json(self) -> dict[str, Any]:
         """All figures and every request; limits that are not set are null."""
@@ -87,7 +90,7 @@ class Report:
             "within_limits": self.n_kept,
             "summary": asdict(self.summary),
             "lag": None if self.lag is None else asdict(self.lag),
-            "requests": [_row(record) for record in self.records],
+            "requests": [row(record) for record in self.records],
         }
 
     def plot(self, path: Path) -> None:
@@ -124,7 +127,8 @@ class Report:
         return times, counts
 
 
-def _row(record: Record) -> dict[str, Any]:
+def row(record: Record) -> dict[str, Any]:
+    """One request as JSON; times in seconds."""
     timeline = record.timeline
     return {
         "at": record.planned.at,
@@ -133,6 +137,7 @@ def _row(record: Record) -> dict[str, Any]:
         "prompt_tokens": record.prompt_tokens,
         "tokens": timeline.n_tokens,
         "ttft": timeline.ttft,
+        "time_to_answer": record.time_to_answer,
         "tpot": timeline.tpot,
         "latency": timeline.latency,
     }

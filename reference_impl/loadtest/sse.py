@@ -1,14 +1,18 @@
 """Server-sent events, read from the bytes of a response as they arrive (WHATWG HTML standard, section 9.2).
 
-The one idea: bytes are cut at line ends only, so it does not matter how the network cut them. (Cutting decoded text
-into lines is a trap: Python's `splitlines` also cuts at characters that JSON may hold, such as U+2028.)
+Bytes are cut at line ends alone, so it does not matter where the network cut them. Decoded text must not be cut into
+lines with Python's `splitlines`, which also cuts at characters that JSON may hold, such as U+2028.
 """
 
+import re
 from collections.abc import AsyncIterable, AsyncIterator
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 async def read_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[str]:
-    """The data of each event. Comments, other fields and an event that the end cuts off are left out."""
+    """Yield the data of each event. Comments, other fields and an event that the end cuts off are left out."""
     data: list[str] = []
     async for line in _lines(chunks):
         if not line:
@@ -22,9 +26,14 @@ async def read_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[str]:
 
 
 async def _lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Complete lines, ended by LF or CR LF. (A lone CR, which the standard allows as well, no server sends.)"""
-    rest = b""
+    """Complete lines, ended by LF, CR LF or CR, without the byte order mark that a stream may begin with."""
+    rest, first, after_cr = b"", True, False
     async for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
+        if after_cr and chunk:  # an LF right after the CR belongs to the line end that was cut in two
+            chunk, after_cr = chunk.removeprefix(b"\n"), False
+        rest += chunk
+        *lines, rest = _LINE_END.split(rest)
+        after_cr = bool(lines) and not rest and chunk.endswith(b"\r")
         for line in lines:
-            yield line.removesuffix(b"\r")
+            yield line.removeprefix(_BYTE_ORDER_MARK) if first else line
+            first = False

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
 import statistics
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
@@ -219,9 +221,12 @@ def test_events_are_the_same_wherever_the_network_cuts_them() -> None:
         "data: [DONE]\n\ndata: cut off"
     ).encode()
     expected = ['{"text":"é\u2028\u0085"}', "two\n lines", "[DONE]"]
-    assert events_of(data, range(1, len(data))) == expected
-    for cut in range(len(data)):
-        assert events_of(data, [cut]) == expected
+    with_mark = b"\xef\xbb\xbf" + data.removeprefix(b": ping\n\n")
+    with_cr = data.replace(b"\r\n", b"\n").replace(b"\n", b"\r")
+    for stream in (data, with_mark, with_cr):
+        assert events_of(stream, range(1, len(stream))) == expected
+        for cut in range(len(stream)):
+            assert events_of(stream, [cut]) == expected
 
 
 # --- one request against servers of every kind
@@ -234,6 +239,11 @@ def chunk(text: str = "", finish: str | None = None, usage: int | None = None) -
     return f"data: {json.dumps(body)}\n\n"
 
 
+def said(key: str, text: str, finish: str | None = None) -> str:
+    """A chunk of the chat endpoint, with its text under `key`."""
+    return f"data: {json.dumps({'choices': [{'index': 0, 'delta': {key: text}, 'finish_reason': finish}]})}\n\n"
+
+
 SCRIPTS: dict[str, list[str]] = {  # the prompt names the stream that is wanted
     "good": [chunk("a"), chunk("b"), chunk(""), chunk("c", "length"), chunk(usage=3), "data: [DONE]\n\n"],
     "no-usage": [chunk("a"), chunk("b", "length"), "data: [DONE]\n\n"],
@@ -243,6 +253,10 @@ SCRIPTS: dict[str, list[str]] = {  # the prompt names the stream that is wanted
     "nothing": [chunk("", "stop"), chunk(usage=1), "data: [DONE]\n\n"],
     "unfinished": [chunk("a"), "data: [DONE]\n\n"],
     "error": [chunk("a"), 'data: {"error": {"message": "out of memory"}}\n\n'],
+    "reasoning": [said("reasoning_content", "hm")] * 3 + [said("content", "a"), said("content", "b", "stop")],
+    "only-reasoning": [said("reasoning", "hm"), said("reasoning", "hm", "length")],
+    "failed": [chunk("a"), chunk("", "error")],
+    "aborted": [chunk("a", "abort")],
     "garbage": [chunk("a"), "data: {oops\n\n"],
 }
 
@@ -306,6 +320,8 @@ def send_one(url: str, planned: Planned, **settings: Any) -> Record:
         ("ended", 3, [1.0, 2.0], 1.0),  # the third token ended the answer and showed nothing
         ("bundles", 6, [1.0, 2.0], 0.2),  # five of the six tokens came with the second chunk
         ("nothing", 1, [], None),
+        ("reasoning", 5, [1.0, 2.0, 3.0, 4.0, 5.0], 1.0),  # tokens of reasoning are tokens
+        ("only-reasoning", 2, [1.0, 2.0], 1.0),
     ],
 )
 def test_tokens_are_timed_by_their_chunks_and_counted_by_the_server(
@@ -326,6 +342,8 @@ def test_tokens_are_timed_by_their_chunks_and_counted_by_the_server(
         ("unfinished", "broken stream", "it ended without a finish_reason"),
         ("torn", "broken stream", "RemoteProtocolError"),
         ("error", "error event", "out of memory"),
+        ("failed", "failed answer", "it ended with finish_reason 'error'"),
+        ("aborted", "failed answer", "it ended with finish_reason 'abort'"),
         ("garbage", "bad event", "{oops"),
     ],
 )
@@ -333,6 +351,14 @@ def test_errors_are_told_apart(scripted_url: str, script: str, outcome: str, wor
     record = send_one(scripted_url, Planned(0.0, script, 8))
     assert (record.outcome, record.timeline.completed) == (outcome, False)
     assert words in record.detail
+
+
+def test_the_answer_after_the_reasoning_is_reported_apart(scripted_url: str) -> None:
+    record = send_one(scripted_url, Planned(0.0, "reasoning", 8))
+    assert (record.timeline.ttft, record.time_to_answer) == (1.0, 4.0)
+    assert "first answer" in Report.of([record], Limits()).table()
+    assert send_one(scripted_url, Planned(0.0, "only-reasoning", 8)).time_to_answer is None
+    assert "first answer" not in Report.of([send_one(scripted_url, Planned(0.0, "good", 8))], Limits()).table()
 
 
 def test_a_server_that_is_not_there_is_an_error_of_connection() -> None:
@@ -460,6 +486,25 @@ def test_the_command_measures_a_server_and_finds_it_drained(capsys: pytest.Captu
     assert data["settings"]["model"] == "alphabet"
     assert [row["tokens"] for row in data["requests"]] == [4] * 12
     assert "<svg" in (tmp_path / "r.svg").read_text()
+
+
+def test_ctrl_c_prints_and_writes_what_there_is(scripted_url: str, tmp_path: Path) -> None:
+    """One answer ends and another hangs; then the user stops the test, before the third is sent."""
+    trace, output = tmp_path / "trace.jsonl", tmp_path / "r.json"
+    rows = [(0, "good"), (0, "stuck"), (10**6, "good")]
+    trace.write_text("\n".join(json.dumps({"arrival": at, "prompt": p, "max_tokens": 4}) for at, p in rows))
+    command = [sys.executable, "-m", "reference_impl", "load", "--url", scripted_url, "--model", "m"]
+    command += ["--trace", str(trace), "--output", str(output)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    partial = tmp_path / "r.json.partial"
+    until(lambda: partial.exists() and partial.read_text().count("\n") == 1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, err
+    assert "2 of 3 requests were sent" in err
+    assert "1 completed, 1 interrupted" in out
+    assert [row["outcome"] for row in json.loads(output.read_text())["requests"]] == ["completed", "interrupted"]
+    assert not partial.exists()
 
 
 def test_a_server_that_still_works_is_not_drained(
