@@ -1,8 +1,9 @@
 """What a draft source is, and what the speculator remembers about one request's drafts.
 
 A source drafts the next tokens of a request once. The speculator keeps them until the target has judged them, however
-many passes that takes and whatever happens in between (a small token budget, a full cache, preemption). So which places
-of an answer have a draft depends on the request alone, never on the requests it shares a batch with.
+many passes that takes and whatever happens in between (a small token budget, a full cache, preemption). A round ends
+with a token of the target's own, and only then are new tokens drafted. So which places of an answer have a draft
+depends on the request alone, never on the requests it shares a batch with.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Drafting:
     """One request's round of drafts, and how many of its drafts were accepted so far."""
 
     pending: list[Draft] = field(default_factory=list)  # for the places after its tokens, not judged yet
+    open: bool = False  # the round has not ended: drafts are pending, or only the target's own token is still to come
     n_passed: int = 0  # drafts of the same round that were accepted in earlier passes
     made_at: int = -1  # tokens that the request had when it was last drafted for
     judged: float = 0.0  # drafts so far, those of older rounds counting less
@@ -62,11 +64,11 @@ class Drafting:
 
     def due(self, n_tokens: int) -> bool:
         """Does a request of `n_tokens` tokens need drafts now?"""
-        return not self.pending and self.made_at != n_tokens
+        return not self.open and self.made_at != n_tokens
 
     def start(self, drafts: list[Draft], n_tokens: int, memory: float) -> None:
         """Begins a round for a request of `n_tokens` tokens. Older rounds count `memory` times as much from now on."""
-        self.pending, self.n_passed, self.made_at = drafts, 0, n_tokens
+        self.pending, self.open, self.n_passed, self.made_at = drafts, bool(drafts), 0, n_tokens
         self.judged *= memory
         self.accepted *= memory
 
@@ -76,11 +78,11 @@ class Drafting:
         while n_accepted < min(len(tokens), len(self.pending)) and self.pending[n_accepted].token == tokens[n_accepted]:
             n_accepted += 1
         n_judged = min(len(self.pending), n_rows, n_accepted + 1)
-        if len(tokens) == n_accepted:  # every token was a draft, so the target's own is still to come
+        if len(tokens) == n_accepted:  # the pass had no row for a token of the target's own
             self.pending = self.pending[n_accepted:]
             self.n_passed += n_accepted
         else:
-            self.pending = []
+            self.pending, self.open = [], False
         self.judged += n_judged
         self.accepted += n_accepted
         return n_judged, n_accepted

@@ -186,6 +186,30 @@ def solo_of(request: Request) -> Solo:
     return next(solo for known, solo in pool() if renamed(known, request.id) == request)
 
 
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_a_seeded_answer_with_drawn_drafts_is_the_same_for_every_token_budget_alone_and_in_company(k: int) -> None:
+    """A budget can cut a round so that its last draft is accepted by a pass without a row for the bonus token."""
+    request = Request("r", (3, 1, 4), 20, SamplingParams(1.0, seed=5))
+    company = [Request(i, (i, 2, 7), 14, SamplingParams(1.0, seed=i)) for i in range(7)]
+    expected = alone("other model", DraftLength(k), request).tokens
+    n_waited = 0
+    for budget in range(1, 12):
+        for others in ([], company[:1], company[:2], company):
+            if budget <= len(others):
+                continue
+            engine = speculating(source("other model", {}), k, token_budget=budget, max_running=1 + len(others))
+            for one in (*others[:1], request, *others[1:]):
+                engine.add(one)
+            outputs: list[Output] = []
+            while not engine.idle:
+                outputs += [output for output in engine.step() if output.request_id == "r"]
+                drafting = speculator_of(engine).drafting("r")
+                n_waited += drafting.n_passed == k
+            answer = Completion.of(outputs).tokens
+            assert answer == expected, f"budget {budget}, {len(others)} other requests"
+    assert n_waited > 0, "no round ended without its bonus token: the budgets were too easy"
+
+
 @pytest.mark.parametrize("preemption", ["recompute", "swap"])
 @pytest.mark.parametrize("draft", ["mostly right", "other model"])
 def test_a_request_preempted_at_any_step_in_the_middle_of_a_round_gives_the_same_answer(
