@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 import torch
 
 from reference_impl.bounds.hardware import Gpu
+from reference_impl.common.clock import Clock
 
 GIB = 2**30
-Clock = Callable[[], float]
 Summary = Callable[[Sequence[float]], float]  # of several runs: `statistics.median`, or `min` where others disturb
 
 

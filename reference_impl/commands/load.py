@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from reference_impl.common import cli
 from reference_impl.common import optional as extras
-from reference_impl.engine.metrics import Limits
+from reference_impl.loadtest.summary import Limits
 from reference_impl.loadtest.workload import Arrival, Range, Workload, poisson_arrivals, read_prompts, read_trace
 
 if TYPE_CHECKING:

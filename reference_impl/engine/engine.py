@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Protocol, cast
 import torch
 from torch import Tensor
 
+from reference_impl.common.clock import Clock
 from reference_impl.decoding.next_tokens import rows_without_a_choice
 from reference_impl.engine.config import EngineConfig
-from reference_impl.engine.metrics import Clock
 from reference_impl.engine.request import Completion, FinishReason, Output, Request, RequestState, TextStream
 from reference_impl.engine.scheduler import Scheduler
 from reference_impl.engine.step import Chunk, Step, StepError

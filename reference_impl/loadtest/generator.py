@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 import httpx
 
-from reference_impl.engine.metrics import Clock, Timeline
+from reference_impl.common.clock import Clock
+from reference_impl.engine.metrics import Timeline
 from reference_impl.loadtest.sse import read_events
 from reference_impl.loadtest.workload import Planned
 

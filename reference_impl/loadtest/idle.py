@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 import httpx
 
-from reference_impl.engine.metrics import Clock
+from reference_impl.common.clock import Clock
 from reference_impl.loadtest.generator import open_client
 
 _SAMPLE = re.compile(r"(\w+)(\{[^}]*\})? (\S+)")

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from reference_impl.engine.metrics import Limits, Spread, Summary, summarize
 from reference_impl.loadtest.generator import Record
+from reference_impl.loadtest.summary import Limits, Spread, Summary, summarize
 
 LATE = 0.1  # seconds: a generator that is later than this measures itself
 

@@ -80,15 +80,6 @@ class Share:
     reduced_bytes_per_layer: float  # all-reduced for each token in each layer: d_model values, twice
     reduced_bytes: float  # the same for a whole pass over one token: all layers, and the embedding
 
-    @property
-    def sent_bytes(self) -> float:
-        """Bytes that the rank sends for one token if all-reduces run in a ring: each value goes round nearly twice.
-
-        2 (n - 1) / n of the data, which is the least possible (Patarasuk and Yuan 2009). In decode these are few; what
-        costs is that all ranks wait for each other twice a layer.
-        """
-        return 2 * (self.n_ranks - 1) / self.n_ranks * self.reduced_bytes
-
 
 def share(config: ModelConfig, n_ranks: int, bytes_per_value: float = 2) -> Share:
     """Each rank's share of a model whose weights, activations and KV cache take `bytes_per_value` a number."""

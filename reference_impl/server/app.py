@@ -22,6 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from reference_impl.common.clock import Clock
 from reference_impl.engine.engine import Detokenizer, Engine
 from reference_impl.server.calls import Call, ChatTokenizer, Kind, Reader
 from reference_impl.server.dispatch import Answers, Dispatcher, OverloadError, StoppedError
@@ -30,7 +31,6 @@ from reference_impl.server.metrics import ServerMetrics
 from reference_impl.server.replies import dumps, stream_reply, whole_reply
 
 T = TypeVar("T")
-Clock = Callable[[], float]
 MOST_BYTES = 16 * 2**20  # of a body
 CLIENT_CLOSED = 499  # nginx's status for a client that did not wait; nobody reads it
 

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import torch
 
 from reference_impl.benchmarks.cpu.setup import Bench
-from reference_impl.benchmarks.harness.timing import Clock
 from reference_impl.checkpoints.huggingface import config_to_hf
+from reference_impl.common.clock import Clock
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.engine import Engine
 from reference_impl.engine.request import Request

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import torch
 
-from reference_impl.benchmarks.harness.timing import Clock, Run, Samples, interleave
+from reference_impl.benchmarks.harness.timing import Run, Samples, interleave
 from reference_impl.bounds.config import ModelConfig
+from reference_impl.common.clock import Clock
 from reference_impl.model.llama import Llama
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from reference_impl.benchmarks.cpu.peers import MissingPeerError, Transformers, start
 from reference_impl.benchmarks.cpu.setup import Bench
 from reference_impl.benchmarks.harness.result import Section, Target
-from reference_impl.benchmarks.harness.timing import Clock, Run, Samples
+from reference_impl.benchmarks.harness.timing import Run, Samples
 from reference_impl.benchmarks.speculation.costs import Decoded, decode
 from reference_impl.benchmarks.speculation.measure import Answer
 from reference_impl.benchmarks.speculation.prompts import prompts
+from reference_impl.common.clock import Clock
 from reference_impl.model.llama import Llama
 from reference_impl.speculative.ngram import NgramDraft
 from reference_impl.speculative.speculator import DraftLength, Speculator

@@ -13,10 +13,9 @@ import torch
 
 from reference_impl.benchmarks.probe import median_seconds
 from reference_impl.cache.contiguous import ContiguousCache
+from reference_impl.common.clock import Clock
 from reference_impl.model.llama import Llama
 from reference_impl.model.recorded import RecordedPasses
-
-Clock = Callable[[], float]
 
 
 def step(

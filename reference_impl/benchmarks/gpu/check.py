@@ -27,12 +27,12 @@ from reference_impl.benchmarks.gpu import quantized as gpu_quantized
 from reference_impl.benchmarks.gpu import speculative as gpu_speculative
 from reference_impl.benchmarks.harness.result import Section, Target
 from reference_impl.benchmarks.harness.session import finish, new_result
-from reference_impl.benchmarks.harness.timing import Clock
 from reference_impl.benchmarks.probe import GIB, copy_bandwidth, median_seconds
 from reference_impl.bounds import arithmetic
 from reference_impl.bounds.config import MODELS, ModelConfig
 from reference_impl.bounds.hardware import GPUS, Gpu
 from reference_impl.cache.paged import PagedCache
+from reference_impl.common.clock import Clock
 from reference_impl.model.graphs import Capture, DecodeGraphs
 from reference_impl.model.llama import Llama
 

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from reference_impl.benchmarks.harness.result import Section, Target
-from reference_impl.benchmarks.harness.timing import Clock
 from reference_impl.benchmarks.speculation.costs import compare, measure_costs
 from reference_impl.benchmarks.speculation.measure import Answer
 from reference_impl.bounds.arithmetic import best_draft_length
 from reference_impl.bounds.config import MODELS, ModelConfig
+from reference_impl.common.clock import Clock
 from reference_impl.model.llama import Llama
 
 if TYPE_CHECKING:

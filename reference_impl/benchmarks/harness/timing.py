@@ -11,7 +11,8 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-Clock = Callable[[], float]  # seconds from an arbitrary zero
+from reference_impl.common.clock import Clock
+
 Run = Callable[[], float]  # does its work once; returns the figure that is compared, seconds as a rule
 
 

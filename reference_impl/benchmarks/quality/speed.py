@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 import torch
 
 from reference_impl.benchmarks.cpu.steps import step
-from reference_impl.benchmarks.harness.timing import Clock, interleave, timed
+from reference_impl.benchmarks.harness.timing import interleave, timed
 from reference_impl.checkpoints import weights
+from reference_impl.common.clock import Clock
 from reference_impl.quantization.calibrate import Recipe
 from reference_impl.quantization.model import quantize_model
 

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from reference_impl.benchmarks.speculation.measure import BLOCK_SIZE, Acceptance, Answer, draft_source, replay
 from reference_impl.bounds.arithmetic import speculative_speedup
+from reference_impl.common.clock import Clock
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.engine import Engine
 from reference_impl.engine.request import Request
 from reference_impl.model.llama import Llama
 from reference_impl.speculative.drafts import Draft, DraftSource, Wanted
 from reference_impl.speculative.speculator import DraftLength, SpeculationStats, Speculator
-
-Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)

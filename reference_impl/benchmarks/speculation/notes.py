@@ -9,10 +9,10 @@ from dataclasses import replace
 import torch
 
 from reference_impl.benchmarks.harness.result import Row
-from reference_impl.benchmarks.harness.timing import Clock
 from reference_impl.benchmarks.speculation.costs import measure_costs
 from reference_impl.benchmarks.speculation.measure import Acceptance, Answer
 from reference_impl.bounds.arithmetic import best_draft_length, speculative_speedup
+from reference_impl.common.clock import Clock
 from reference_impl.model.llama import Llama
 
 DRAFT_WIDTH = 128  # of the one-layer draft that SmolLM2 might have

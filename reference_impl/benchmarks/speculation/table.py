@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from reference_impl.benchmarks.harness.result import Section
-from reference_impl.benchmarks.harness.timing import Clock
 from reference_impl.benchmarks.speculation import costs, measure
 from reference_impl.benchmarks.speculation.measure import Acceptance, Answer
 from reference_impl.benchmarks.speculation.notes import notes
 from reference_impl.benchmarks.speculation.prompts import KINDS, prompt_ids
 from reference_impl.checkpoints.weights import Loaded, load
+from reference_impl.common.clock import Clock
 from reference_impl.decoding.sampling import SamplingParams
 from reference_impl.model.llama import Llama
 

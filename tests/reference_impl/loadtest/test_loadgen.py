@@ -27,11 +27,12 @@ from reference_impl.__main__ import main
 from reference_impl.bounds.config import ModelConfig
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.engine import Engine
-from reference_impl.engine.metrics import Limits, Timeline
+from reference_impl.engine.metrics import Timeline
 from reference_impl.loadtest.generator import Record, Sender, Target, open_client, run_load
 from reference_impl.loadtest.idle import leftovers, parse_metrics
 from reference_impl.loadtest.report import Report
 from reference_impl.loadtest.sse import read_events
+from reference_impl.loadtest.summary import Limits
 from reference_impl.loadtest.workload import (
     WORDS,
     Arrival,

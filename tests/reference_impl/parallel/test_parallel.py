@@ -169,8 +169,6 @@ def test_70b_all_reduces_two_times_8192_values_a_layer_for_each_token() -> None:
     held = share(LLAMA_70B, 2)
     assert held.reduced_bytes_per_layer == 2 * 8192 * 2
     assert held.reduced_bytes == 80 * 32_768 + 16_384  # and one for the embedding
-    assert held.sent_bytes == held.reduced_bytes  # in a ring of two each sends half, twice
-    assert share(LLAMA_70B, 8).sent_bytes == 1.75 * held.reduced_bytes
     assert share(LLAMA_70B, 1).reduced_bytes == 0
 
 
