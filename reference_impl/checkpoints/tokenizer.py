@@ -49,6 +49,7 @@ class Tokenizer:
         self.special_tokens = dict(special_tokens or {})
         self.special_ids = frozenset(i for i, t in backend.get_added_tokens_decoder().items() if t.special)
         self._bytes = _token_bytes(backend)
+        self.longest_token = max(map(len, self._bytes), default=0)  # bytes
         self._bytes += [b""] * (padded_size - len(self._bytes))
 
     @property

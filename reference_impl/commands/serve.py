@@ -41,6 +41,8 @@ def _parser() -> cli.Parser:
     parser.add_argument("--no-prefix-sharing", action="store_true", help="compute every prompt from its first token")
     parser.add_argument("--seed", type=cli.count, default=0, help="of requests that bring none (0)")
     parser.add_argument("--device", help="cpu or cuda (default: cuda where there is one)")
+    parser.add_argument("--strict", action="store_true", help="refuse unknown parameters instead of ignoring them")
+    parser.add_argument("--cors-origin", action="append", default=[], help="pages that may call it; '*' for all")
     parser.add_argument("--grace", type=cli.count, default=30, help="seconds that open calls get at shutdown (30)")
     return parser
 
@@ -52,13 +54,18 @@ def main(arguments: list[str]) -> int:
     import uvicorn
 
     from reference_impl.server.app import Service, build_app
+    from reference_impl.server.slow_clients import HeaderLimit
 
     listener = _listener(options.host, options.port)
     with listener:
         engine, tokenizer, name = _engine(options)
-        service = Service(engine, tokenizer, options.name or name, options.queue_limit)
+        service = Service(engine, tokenizer, options.name or name, options.queue_limit, strict=options.strict)
         config = uvicorn.Config(
-            build_app(service), log_level="warning", access_log=False, timeout_graceful_shutdown=options.grace
+            build_app(service, options.cors_origin),
+            http=HeaderLimit,
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=options.grace,
         )
         for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn shuts down and then sends the signal once more
             signal.signal(number, lambda *_: None)

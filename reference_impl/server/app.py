@@ -1,8 +1,8 @@
 """The HTTP server: OpenAI's completions and chat completions in front of one engine, with /metrics and /health.
 
-The one idea: an endpoint is read, admit, answer. Reading (tokenizing) is done in a worker thread and the forward passes
-in the engine's thread, so the event loop only passes things on. Whenever a call ends, by its last token, an error or a
-client that hangs up, its requests are cancelled, so no block outlives its reader. Starlette (ASGI).
+An endpoint reads a call, admits it and answers. Calls are read (tokenized) in a worker thread and forward passes run in
+the engine's thread, so the event loop only passes things on. However a call ends, by its last token, an error or a
+client that hangs up, its requests are cancelled, so no KV block outlives its reader. Starlette (ASGI).
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -28,10 +30,11 @@ from reference_impl.server.calls import Call, ChatTokenizer, Kind, Reader
 from reference_impl.server.dispatch import Answers, Dispatcher, OverloadError, StoppedError
 from reference_impl.server.fields import ApiError, parse_json
 from reference_impl.server.metrics import ServerMetrics
-from reference_impl.server.replies import dumps, stream_reply, whole_reply
+from reference_impl.server.replies import dumps, event, shutting_down, stream_reply, whole_reply
 
 T = TypeVar("T")
 MOST_BYTES = 16 * 2**20  # of a body
+BODY_SECONDS = 60.0  # for a body to arrive whole
 CLIENT_CLOSED = 499  # nginx's status for a client that did not wait; nobody reads it
 
 
@@ -40,10 +43,20 @@ class ServerTokenizer(ChatTokenizer, Detokenizer, Protocol):
 
 
 class Service:
-    """What the endpoints share. `engine.tokenizer` is needed; `wall_clock` stamps the replies (seconds since 1970)."""
+    """What the endpoints share.
+
+    `engine.tokenizer` is needed. `wall_clock` stamps the replies (seconds since 1970). `strict` refuses parameters that
+    nobody knows; without it they are ignored, and the reply's header names them.
+    """
 
     def __init__(
-        self, engine: Engine, tokenizer: ServerTokenizer, model: str, queue_limit: int, wall_clock: Clock = time.time
+        self,
+        engine: Engine,
+        tokenizer: ServerTokenizer,
+        model: str,
+        queue_limit: int,
+        wall_clock: Clock = time.time,
+        strict: bool = False,
     ) -> None:
         if engine.tokenizer is None:
             raise ValueError("the server's engine needs a tokenizer: replies are text")
@@ -51,7 +64,7 @@ class Service:
         self.metrics = ServerMetrics()
         self.dispatcher = Dispatcher(engine, queue_limit, self.metrics)
         self.metrics.watch(self.dispatcher)
-        self.reader = Reader(model, tokenizer, engine.max_context, engine.refusal, self.dispatcher.most_open)
+        self.reader = Reader(model, tokenizer, engine.max_context, engine.refusal, self.dispatcher.most_open, strict)
         self.wall_clock = wall_clock
         self.started = int(wall_clock())
         self._serials = itertools.count(1)
@@ -83,6 +96,7 @@ class Service:
     async def _answer(self, kind: Kind, request: Request) -> Response:
         arrival = self.engine.clock()
         call_id = f"{'chatcmpl' if kind == 'chat' else 'cmpl'}-{self.started:x}-{next(self._serials)}"
+        _require_json(request)
         body = await _body(request)
         call = await asyncio.to_thread(lambda: self.reader.read(kind, call_id, parse_json(body), arrival))
         try:
@@ -92,7 +106,11 @@ class Service:
         except StoppedError as error:
             raise ApiError(str(error), code="engine_stopped", status=503, kind="server_error") from None
         try:
-            return await self._reply(call, answers, request)
+            reply = await self._reply(call, answers, request)
+            reply.headers["X-Request-Id"] = call_id
+            if call.ignored:
+                reply.headers["X-Ignored-Parameters"] = ", ".join(call.ignored)
+            return reply
         except BaseException:
             answers.close()
             raise
@@ -107,7 +125,7 @@ class Service:
 
 
 class EventStream(Response):
-    """Server-sent events. Whatever ends the stream, `close` is called."""
+    """Server-sent events. Whatever ends the stream, `close` is called; a shutdown ends it with an error event."""
 
     media_type = "text/event-stream"
 
@@ -132,6 +150,8 @@ class EventStream(Response):
             await _unless_closed(receive, write_all())
         except ClientDisconnect:
             pass
+        except asyncio.CancelledError:  # the grace period of a shutdown is over
+            await write(event(shutting_down().body()), more=False)
         finally:
             self._close()
 
@@ -159,13 +179,29 @@ async def _unless_closed(receive: Receive, work: Awaitable[T]) -> T:
         await asyncio.gather(working, watching, return_exceptions=True)
 
 
+def _require_json(request: Request) -> None:
+    """A missing Content-Type is taken for JSON."""
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise ApiError(
+            f"the body must be JSON with the header Content-Type: application/json, got {kind[:100]!r}",
+            code="unsupported_media_type",
+            status=415,
+        )
+
+
 async def _body(request: Request) -> bytes:
     parts, n_bytes = [], 0
-    async for part in request.stream():
-        parts.append(part)
-        n_bytes += len(part)
-        if n_bytes > MOST_BYTES:
-            raise ApiError(f"the body has more than {MOST_BYTES} bytes", code="body_too_large", status=413)
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                parts.append(part)
+                n_bytes += len(part)
+                if n_bytes > MOST_BYTES:
+                    raise ApiError(f"the body has more than {MOST_BYTES} bytes", code="body_too_large", status=413)
+    except TimeoutError:
+        message = f"the body did not arrive within {BODY_SECONDS:g} seconds"
+        raise ApiError(message, code="body_too_slow", status=408) from None
     return b"".join(parts)
 
 
@@ -173,8 +209,11 @@ def _json(body: dict[str, Any], status: int = 200, headers: dict[str, str] | Non
     return Response(dumps(body), status, headers, media_type="application/json")
 
 
-def build_app(service: Service) -> Starlette:
-    """The ASGI application; its lifespan is that of the engine's thread."""
+def build_app(service: Service, cors_origins: Sequence[str] = ()) -> Starlette:
+    """The ASGI application; its lifespan is that of the engine's thread.
+
+    Pages of `cors_origins` ("*" for all) may call it from a browser.
+    """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -205,6 +244,13 @@ def build_app(service: Service) -> Starlette:
         reply = ApiError(f"{type(error).__name__}: {error}", code="internal_error", status=500, kind="server_error")
         return _json(reply.body(), 500)
 
+    cors = Middleware(
+        CORSMiddleware,
+        allow_origins=list(cors_origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=["*"],
+        expose_headers=["X-Request-Id", "X-Ignored-Parameters"],
+    )
     return Starlette(
         routes=[
             Route("/v1/completions", service.complete, methods=["POST"]),
@@ -221,5 +267,6 @@ def build_app(service: Service) -> Starlette:
             ClientDisconnect: gone,
             Exception: broken,
         },
+        middleware=[cors] if cors_origins else [],
         lifespan=lifespan,
     )

@@ -1,7 +1,7 @@
 """From an OpenAI API body to the engine's requests: /v1/completions and /v1/chat/completions.
 
-The one idea: all that can be wrong with a call is found here, before anything is queued, so a call that was accepted
-can only fail with the engine itself. After OpenAI's API reference, "Completions" and "Chat Completions"; `top_k` and
+Everything that can be wrong with a call is found here, before anything is queued, so a call that was accepted can only
+fail with the engine itself. After OpenAI's API reference, "Completions" and "Chat Completions"; `top_k` and
 `ignore_eos` are the extensions that vLLM and SGLang have too.
 """
 
@@ -60,6 +60,7 @@ class ChatTokenizer(Protocol):
     """What the API asks of a tokenizer."""
 
     eos_ids: frozenset[int]
+    longest_token: int  # bytes
 
     def encode(self, text: str) -> list[int]: ...
     def apply_chat_template(self, messages: Sequence[Mapping[str, str]]) -> list[int]: ...
@@ -76,6 +77,7 @@ class Call:
     n_prompt_tokens: int  # each prompt once, however many choices it has
     stream: bool
     include_usage: bool
+    ignored: tuple[str, ...] = ()  # parameters that nobody knows
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class Reader:
     max_context: int
     refusal: Callable[[Request], str | None]
     most_requests: int
+    strict: bool = False  # unknown parameters are errors
 
     def read(self, kind: Kind, call_id: str, body: dict[str, Any], arrival: float) -> Call:
         """Raises ApiError. `arrival`: of the call, in seconds on the engine's clock."""
@@ -109,7 +112,9 @@ class Reader:
         stop_tokens = frozenset() if fields.boolean("ignore_eos") else self.tokenizer.eos_ids
         stream = fields.boolean("stream")
         include_usage = _include_usage(fields.take("stream_options"), stream)
-        _refuse_the_rest(fields, kind)
+        ignored = _refuse_unsupported(fields, kind)
+        if self.strict:
+            fields.nothing_left()
 
         requests: list[Request] = []
         for prompt in prompts:
@@ -120,7 +125,7 @@ class Reader:
                 self._require_possible(request, param)
                 requests.append(request)
         n_prompt_tokens = sum(map(len, prompts))
-        return Call(call_id, kind, self.model, tuple(requests), n_prompt_tokens, stream, include_usage)
+        return Call(call_id, kind, self.model, tuple(requests), n_prompt_tokens, stream, include_usage, ignored)
 
     def _require_few(self, given: Any, n_choices: int, param: str) -> None:
         several = param == "prompt" and _is_several(given)
@@ -147,7 +152,8 @@ class Reader:
 
     def _prompt(self, value: Any) -> tuple[int, ...]:
         if isinstance(value, str):
-            return tuple(self.tokenizer.encode(valid_text(value, "prompt")))
+            self._require_short([valid_text(value, "prompt")], "prompt")
+            return tuple(self.tokenizer.encode(value))
         if isinstance(value, list) and all(isinstance(token, int) and not isinstance(token, bool) for token in value):
             return tuple(value)
         raise wrong_type("prompt", "a string, an array of token ids, or an array of either", value)
@@ -156,10 +162,22 @@ class Reader:
         if not isinstance(value, list) or not value:
             raise wrong_type("messages", "a non-empty array", value)
         messages = [_message(item, f"messages[{place}]") for place, item in enumerate(value)]
+        self._require_short([message["content"] for message in messages], "messages")
         try:
             return tuple(self.tokenizer.apply_chat_template(messages))
         except ValueError as error:
             raise ApiError(str(error), "messages", "invalid_value") from None
+
+    def _require_short(self, texts: Sequence[str], param: str) -> None:
+        """Refuses what cannot fit before it is tokenized, which takes a second for each megabyte."""
+        n_bytes, most = sum(len(text.encode()) for text in texts), self.max_context * self.tokenizer.longest_token
+        if n_bytes > most:
+            raise ApiError(
+                f"{param} has {n_bytes:,} bytes of text, but the model's context of {self.max_context:,} tokens holds "
+                f"{most:,} at most",
+                param,
+                "context_length_exceeded",
+            )
 
     def _require_possible(self, request: Request, param: str) -> None:
         reason = self.refusal(request)
@@ -221,6 +239,8 @@ def _message(value: Any, where: str) -> dict[str, str]:
     role, content = fields.take("role"), fields.take("content")
     if not isinstance(role, str):
         raise wrong_type(f"{where}.role", "a string", role)
+    if content is None and role == "assistant":  # clients send an answer without text back as it came
+        content = ""
     if isinstance(content, list):
         content = "".join(_text_part(part, f"{where}.content[{place}]") for place, part in enumerate(content))
     if not isinstance(content, str):
@@ -238,9 +258,10 @@ def _text_part(part: Any, where: str) -> str:
     return str(part["text"])
 
 
-def _refuse_the_rest(fields: Fields, kind: Kind) -> None:
+def _refuse_unsupported(fields: Fields, kind: Kind) -> tuple[str, ...]:
+    """ApiError for parameters of the API that this server lacks; the names of those that no API knows."""
     for name, inert in (UNSUPPORTED | (UNSUPPORTED_COMPLETION if kind == "completion" else UNSUPPORTED_CHAT)).items():
         fields.unsupported(name, *inert)
     for name in NOTES:
         fields.take(name)
-    fields.nothing_left()
+    return fields.left()

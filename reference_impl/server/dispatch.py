@@ -1,8 +1,8 @@
 """Between HTTP and the engine: who may come in, and whose output is whose.
 
-The one idea: everything here happens in the event loop's thread, so nothing needs a lock; only `ServingLoop`'s inbox
-and `call_soon_threadsafe` cross to the engine's thread and back. A queue without an end only turns overload into
-waiting for everybody, so beyond a limit a call is refused at once and told when to come again.
+Everything here happens in the event loop's thread, so nothing needs a lock; only `ServingLoop`'s inbox and
+`call_soon_threadsafe` cross to the engine's thread and back. An endless queue would only turn overload into waiting for
+everybody, so beyond a limit a call is refused at once and told when to come again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class StoppedError(Exception):
 
 
 class Observer(Protocol):
-    """Who counts what happens (`server_metrics`)."""
+    """Counts what happens (`server.metrics`)."""
 
     def accepted(self, request: Request) -> None: ...
     def overloaded(self, n_requests: int) -> None: ...

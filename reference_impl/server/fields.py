@@ -1,13 +1,14 @@
 """Reads a JSON body field by field: each has a type and a range, and what is left over is an unknown parameter.
 
-The one idea: a parameter that is silently ignored gives the caller a wrong answer, so whatever the engine does not do
-is refused by name, unless its value asks for nothing. Errors have the shape of OpenAI's API reference, "Errors".
+A parameter that is silently ignored gives the caller a wrong answer, so whatever the engine does not do is refused by
+name, unless its value asks for nothing. Errors have the shape of OpenAI's API reference, "Errors".
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 
@@ -94,8 +95,13 @@ class Fields:
         if value is not None and not any(type(value) is type(same) and value == same for same in inert):
             raise ApiError(f"{name} is not supported by this server", name, "unsupported_parameter")
 
+    def left(self) -> tuple[str, ...]:
+        """The names that no reader has taken; only what a header may hold is left of them."""
+        names = (name for name, value in self._left.items() if value is not None)
+        return tuple(re.sub(r"[^\w.-]", "?", name, flags=re.ASCII)[:100] for name in names)[:20]
+
     def nothing_left(self) -> None:
-        for name in (name for name, value in self._left.items() if value is not None):
+        for name in self.left():
             raise ApiError(f"unrecognized parameter: {name}", name, "unknown_parameter")
 
 

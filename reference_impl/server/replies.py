@@ -1,8 +1,8 @@
 """From the engine's outputs to OpenAI API replies: one JSON object, or a stream of server-sent events.
 
-The one idea: a stream is the same reply in pieces, one for each output that has something to show, so both are made of
-the same parts. After OpenAI's API reference, "Completions" and "Chat Completions"; events as in the WHATWG HTML
-standard, section 9.2.
+A stream is the same reply in pieces, one for each output that has something to show, so both are made of the same
+parts. After OpenAI's API reference, "Completions" and "Chat Completions"; events as in the WHATWG HTML standard,
+section 9.2.
 """
 
 from __future__ import annotations
@@ -44,8 +44,12 @@ def failure(output: Output) -> ApiError:
     if output.finish == FinishReason.REFUSED:
         return ApiError(output.reason, code="invalid_value")
     if output.finish == FinishReason.CANCELLED:
-        return ApiError("the server is shutting down", code="shutting_down", status=503, kind="server_error")
+        return shutting_down()
     return ApiError(f"the engine failed: {output.reason}", code="engine_error", status=500, kind="server_error")
+
+
+def shutting_down() -> ApiError:
+    return ApiError("the server is shutting down", code="shutting_down", status=503, kind="server_error")
 
 
 def dumps(body: dict[str, Any]) -> bytes:

@@ -115,10 +115,15 @@ class ServingLoop:
         storage: KVStorage | None = getattr(self.engine.cache, "storage", None)
         if storage is not None and storage.k.is_cuda:
             torch.cuda.set_device(storage.k.device)  # each thread has one of its own
-        while self._take_orders():
-            if not self.engine.idle:
-                self._publish(self._step())
-        self._publish([output for request_id in list(self._open) for output in self._cancel(request_id)])
+        try:
+            while self._take_orders():
+                if not self.engine.idle:
+                    self._publish(self._step())
+            self._publish([output for request_id in list(self._open) for output in self._cancel(request_id)])
+        except BaseException as error:  # the thread ends here: nobody who waits for an answer may wait for ever
+            reason = f"the engine stopped: {type(error).__name__}: {error}"
+            self._deliver([Output(i, finish=FinishReason.ERROR, reason=reason) for i in self._open])
+            raise
 
     def _take_orders(self) -> bool:
         """Does what the inbox says, waiting for it if there is nothing else to do. False when told to stop."""

@@ -4,6 +4,7 @@ server on a loopback port.
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import socket
 import threading
@@ -35,6 +36,7 @@ class ByteTokenizer:
     """Every byte is a token; 0 ends an answer. A chat reads `role=text;` and is answered after `A`."""
 
     eos_ids = frozenset([0])
+    longest_token = 1
 
     def encode(self, text: str) -> list[int]:
         return list(text.encode())
@@ -105,11 +107,19 @@ def alphabet_service(queue_limit: int = 4, **switches: object) -> tuple[Service,
 
 
 @contextmanager
-def running(app: object, grace: int = 30) -> Iterator[tuple[str, uvicorn.Server]]:
+def running(
+    app: object, grace: int = 30, http: type[asyncio.Protocol] | str = "auto"
+) -> Iterator[tuple[str, uvicorn.Server]]:
     """The server in a thread of this process, on a free port of the loopback address; shut down at the end."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(app, log_level="critical", access_log=False, timeout_graceful_shutdown=grace)  # type: ignore[arg-type]
+        config = uvicorn.Config(
+            app,  # type: ignore[arg-type]
+            http=http,  # type: ignore[arg-type]
+            log_level="critical",
+            access_log=False,
+            timeout_graceful_shutdown=grace,
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
