@@ -1,1 +1,1 @@
-"""The commands of `python -m reference_impl`: one file each, options in, text out."""
+"""The commands of `python -m reference_impl`, one file each: it parses options, calls the library and prints."""

@@ -1,4 +1,4 @@
-"""The command `bound`: what a model on a GPU can reach at best, as a table to read or as JSON.
+"""The command `bound`: how fast a model can be on a GPU at best, as a table or as JSON.
 
     python -m reference_impl bound --model llama-3-8b --gpu h100-sxm --batch 32 --context 2048 --weight-bits 16 [--json]
 
@@ -19,7 +19,7 @@ from reference_impl.common import cli
 
 @dataclass(frozen=True)
 class Bounds:
-    """The figures that `--json` prints. Seconds, bytes, tokens; None where there is no such number."""
+    """The figures that `--json` prints, in seconds, bytes and tokens. None if there is no such number."""
 
     model: str
     gpu: str

@@ -1,7 +1,9 @@
-"""`python -m reference_impl load`: open-loop load on any server with the interface of the OpenAI API.
+"""The command `load`: sends open-loop load to any server with the interface of the OpenAI API, and measures it.
 
-It sends to the address that is given and to no other. While it runs, each request that ends is a line of
-OUTPUT.partial, so that nothing measured is lost, whatever ends the run; Ctrl-C prints and writes what there is.
+    python -m reference_impl load [--url http://127.0.0.1:8000] [--rate 2]
+
+It sends to the given address and to no other. While it runs, each request that ends becomes a line of OUTPUT.partial,
+so no measurement is lost however the run ends. Ctrl-C prints and writes the results so far.
 """
 
 from __future__ import annotations
@@ -19,8 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from reference_impl.common import cli
-from reference_impl.common import optional as extras
+from reference_impl.common import cli, extras
 from reference_impl.loadtest.summary import Limits
 from reference_impl.loadtest.workload import Arrival, Range, Workload, poisson_arrivals, read_prompts, read_trace
 

@@ -1,6 +1,9 @@
-"""The program exercise "group-wise int8 quantization": weights and a group size in, scales and integers out.
+"""The command `quantize`, and the program exercise "group-wise int8 quantization" behind it.
 
-scale = max|w| / 127 for each group, in double precision; q = w / scale rounded half to even. Numbers are read as Python
+    python -m reference_impl quantize < INPUT
+
+Weights and a group size go in, scales and integers come out: scale = max|w| / 127 for each group, in double precision,
+and q = w / scale rounded half to even. Numbers are read as Python
 reads them: `float()` for the weights, `int()` for the group size, so `1e-3`, `+5` and `1_000` are numbers. Standard
 library only.
 """

@@ -1,4 +1,7 @@
-"""`python -m reference_impl quantize-model`: a model's matrices quantized and written as a folder that others load."""
+"""The command `quantize-model`: quantizes a model's matrices and writes the model as a folder to load.
+
+python -m reference_impl quantize-model --weight-bits 4 --output FOLDER
+"""
 
 from __future__ import annotations
 

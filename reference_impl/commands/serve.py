@@ -1,6 +1,8 @@
-"""`python -m reference_impl serve`: loads a model, warms the engine up, listens.
+"""The command `serve`: loads a model, warms the engine up, and serves it over HTTP.
 
-The address is taken before the model is loaded, so that a port in use is known at once and not after a minute.
+    python -m reference_impl serve [--model ...] [--port 8000]
+
+The port is taken before the model is loaded, so a port that is in use is an error at once and not after a minute.
 """
 
 from __future__ import annotations
@@ -12,8 +14,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from reference_impl.commands import model_options
-from reference_impl.common import cli
-from reference_impl.common import optional as extras
+from reference_impl.common import cli, extras
 
 if TYPE_CHECKING:
     from reference_impl.checkpoints.tokenizer import Tokenizer
@@ -78,7 +79,7 @@ def main(arguments: list[str]) -> int:
                 _say(f"{service.reader.model} at http://{address}:{port}/v1 (Ctrl-C ends it)")
 
         Server(config).run(sockets=[listener])
-        service.dispatcher.serving.stop()  # a second Ctrl-C skips the orderly way
+        service.dispatcher.serving.stop()  # after a second Ctrl-C uvicorn does not stop it
         _say("stopped")
     return 0
 

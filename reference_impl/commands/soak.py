@@ -1,7 +1,9 @@
-"""`python -m reference_impl soak`: serves a model, loads it for minutes with clients that hang up, and looks for leaks.
+"""The command `soak`: serves a model, loads it for minutes with clients that hang up, and looks for leaks.
 
-The one idea: whatever came and however it left, in the end nothing runs, waits or holds a block, and every request has
-been accounted for. Server and load are the ordinary commands, each in a process of its own, as users run them.
+    python -m reference_impl soak [--minutes 5]
+
+However the requests ended, nothing may run, wait or hold a block in the end, and every request must have been counted.
+Server and load are the ordinary commands, each in its own process, as users run them.
 """
 
 from __future__ import annotations
@@ -9,10 +11,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from reference_impl.common import cli
-from reference_impl.common import optional as extras
+from reference_impl.common import cli, extras
 
-SHORT = ["--prompt-words", "8:64", "--max-tokens", "8:64"]  # what two CPU cores can keep up with
+SHORT = ["--prompt-words", "8:64", "--max-tokens", "8:64"]  # short enough for two CPU cores
 
 
 def main(arguments: list[str]) -> int:

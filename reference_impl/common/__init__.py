@@ -1,1 +1,1 @@
-"""What several rooms share and none owns: command lines, optional packages, errors."""
+"""Helpers that several rooms share: command lines, the type of a clock, optional packages, errors."""

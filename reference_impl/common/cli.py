@@ -1,7 +1,7 @@
-"""What every command of `python -m reference_impl` shares: bad input ends in one line on standard error and status 2.
+"""Helpers for the commands of `python -m reference_impl`: bad input ends in one line on standard error and status 2.
 
-A command is a function `main(argv) -> int | None`; it raises ValueError with a one-line message that names what is
-wrong and where, and `run` turns that into the exit status. Standard library only.
+A command is a function `main(arguments) -> int | None`. It raises ValueError with a one-line message that says what is
+wrong and where, and `run` turns the error into the exit status. Standard library only.
 """
 
 import argparse
@@ -14,7 +14,7 @@ PROGRAM = "python -m reference_impl"
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose errors are one line: no usage text in front of it."""
+    """An argparse parser whose errors are one line, without the usage text."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {one_line(message)}\n")
@@ -74,7 +74,7 @@ def read_input() -> str:
 
 
 def shown(token: str, most: int = 40) -> str:
-    """A token as it may stand in a message: quoted, unprintable characters escaped, cut where it is long."""
+    """A token for a message: quoted, unprintable characters escaped, and cut if it is long."""
     return repr(token) if len(token) <= most else f"{token[:most]!r}... ({len(token):,} characters)"
 
 
@@ -83,7 +83,7 @@ def one_line(message: object) -> str:
 
 
 def run(name: str, command: Callable[[list[str]], int | None], arguments: list[str]) -> int:
-    """Run one command; 0 when it is done, 2 when it refused its input (OSError: a file that cannot be read)."""
+    """Runs one command and returns its exit status: 2 if it refused its input or a file cannot be read."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -93,11 +93,11 @@ def run(name: str, command: Callable[[list[str]], int | None], arguments: list[s
             sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # The reader has gone (`| head`). Python would complain once more when it flushes at exit.
+        # The reader has closed the pipe, as `head` does. Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, OSError) as error:
-        if sys.stderr is not None:  # closed: `print` would take standard output instead
+        if sys.stderr is not None:  # None if it is closed: `print` would then write to standard output
             print(f"{name}: {one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -1,5 +1,5 @@
-"""The one error of ours that several modules raise. Everything else uses Python's own."""
+"""An error that several modules raise. All other errors are Python's own."""
 
 
 class WeightsError(ValueError):
-    """A model's file or folder cannot be used; the message names it, what was expected and what was found."""
+    """A model's file or folder cannot be used. The message names it, and what was expected and found."""

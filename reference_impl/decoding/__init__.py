@@ -1,1 +1,1 @@
-"""Which token comes next? Sampling, and the two acceptance rules of speculative decoding."""
+"""How the next token is chosen: sampling, and the two acceptance rules of speculative decoding."""

@@ -1,7 +1,7 @@
-"""One token for each row of logits, for many requests at once.
+"""Chooses one token for each row of logits, for many requests at once.
 
-The one idea: what can be done for all rows in one call is done so (one argmax, one distribution for all rows with like
-parameters), but the random number of a row is its request's own, so company never changes an answer.
+One call finds the largest logits of all rows, and one computes the distributions of all rows with equal parameters. The
+random number of each row belongs to its request, so the requests that share a batch never change each other's answers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reference_impl.decoding.sampling import SamplingParams, processed_probs, sa
 def choose_tokens(logits: Tensor, params: Sequence[SamplingParams], uniforms: Sequence[float]) -> list[int]:
     """The next token after each row of logits [n_rows, vocabulary].
 
-    `uniforms` are numbers in [0, 1), of which a greedy row uses none. Raises ValueError as `sampling` does.
+    `uniforms` are numbers in [0, 1), one a row; greedy rows do not use theirs. ValueError as in `sampling`.
     """
     return [token for token, _ in choose_with_probs(logits, params, uniforms)]
 
@@ -26,7 +26,7 @@ def choose_tokens(logits: Tensor, params: Sequence[SamplingParams], uniforms: Se
 def choose_with_probs(
     logits: Tensor, params: Sequence[SamplingParams], uniforms: Sequence[float]
 ) -> list[tuple[int, Tensor | None]]:
-    """As `choose_tokens`, with the distribution [vocabulary] that each token was drawn from; None for a greedy row."""
+    """As `choose_tokens`, with the distribution [vocabulary] behind each token; None for a greedy row."""
     if not params:
         return []
     chosen: list[tuple[int, Tensor | None]] = [(token, None) for token in _argmax(logits)]

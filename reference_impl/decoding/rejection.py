@@ -1,13 +1,13 @@
-"""The exact rule of speculative decoding: faster, with the target's own distribution to the last digit.
+"""The exact acceptance rule of speculative decoding: rejection sampling that keeps the target's distribution.
 
-A draft drew `token` from q; the target's distribution at the same place is p. Accept it with probability
-min(1, p/q); where it is refused, draw from what p has more than q, max(p − q, 0), normalised. Either way the token is
-distributed as p: min(p, q) comes through the first door, p − min(p, q) through the second. Leviathan et al. 2023, "Fast
+A draft drew `token` from q, and the target's distribution at the same place is p. Accept the token with probability
+min(1, p/q). If it is refused, draw from the residual max(p − q, 0), normalised. Accepted tokens supply min(p, q) and
+draws after a refusal supply the rest of p, so the result is distributed as p, exactly. Leviathan et al. 2023, "Fast
 Inference from Transformers via Speculative Decoding", algorithm 1 and appendix A.1.
 
-p and q are the distributions that are really drawn from, after temperature, top-k and top-p (`sampling`); greedy is
-one-hot, and the rule becomes "accept while they agree". Random numbers are arguments. Distributions may be lists, NumPy
-arrays or tensors, and everything is computed in float64.
+p and q are the distributions that tokens are really drawn from, after temperature, top-k and top-p (`sampling`). A
+greedy distribution is one-hot, and the rule becomes "accept while they agree". Random numbers are arguments.
+Distributions may be lists, NumPy arrays or tensors, and everything is computed in float64.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Distribution = Any  # list, NumPy array or tensor of probabilities [vocabulary]
 
 
 class Numbers(Protocol):
-    """`random.Random`, `numpy.random.Generator`: numbers in [0, 1)."""
+    """A source of numbers in [0, 1), such as `random.Random` or `numpy.random.Generator`."""
 
     def random(self) -> float: ...
 
@@ -47,9 +47,9 @@ def acceptance(p: Distribution, q: Distribution) -> float:
 
 
 def residual(p: Distribution, q: Distribution) -> Tensor:
-    """max(p − q, 0), normalised, float64 [vocabulary]: what a refused token is replaced from.
+    """max(p − q, 0), normalised, float64 [vocabulary]: the distribution that replaces a refused token.
 
-    Where p nowhere exceeds q the two are equal but for rounding, nothing is refused but by rounding, and this is p.
+    If p exceeds q nowhere, the two are equal except for rounding, and this is p.
     """
     p, q = _pair(p, q)
     more = (p - q).clamp(min=0)
@@ -61,7 +61,7 @@ def accept_or_resample(p: Distribution, q: Distribution, token: int, u: float, v
     """(accepted, token) for one drafted `token` that was drawn from q, where the target wants p.
 
     u in [0, 1) decides: accepted if u < p/q. v in [0, 1) picks from the residual by its cumulative sum. ValueError for
-    vocabularies of different size, for what is no distribution, and for a token that q cannot have drawn.
+    vocabularies of different size, for values that are no distribution, and for a token that q cannot have drawn.
     """
     p, q = _pair(p, q)
     token = int(token)
@@ -82,13 +82,13 @@ def accept_or_resample(p: Distribution, q: Distribution, token: int, u: float, v
 def speculative_round(
     p: Tensor, q: Tensor, drafted: Sequence[int], u: Callable[[int], float], v: Callable[[int], float]
 ) -> Round:
-    """One round over the drafted tokens: they are accepted up to the first refusal, then one token is the target's.
+    """One round: drafted tokens are accepted up to the first refusal, and the target adds one token of its own.
 
     p [k + 1, vocabulary]: the target after each prefix, q [k, vocabulary]: what each drafted token was drawn from.
-    u(i) decides on drafted token i, v(i) picks the token that ends the round at place i: from the residual where
-    drafted token i was refused, from p itself where all were accepted (the bonus token). Numbers are asked for only
-    when they are used. With k rows of p there is no bonus token: more drafted tokens may follow in the next pass.
-    ValueError for any other shape.
+    u(i) decides about drafted token i. v(i) picks the token that ends the round at place i: from the residual if
+    drafted token i was refused, from p itself if all were accepted (the bonus token). Numbers are asked for only when
+    they are used. With k rows of p there is no bonus token, because the round goes on in the next pass. ValueError for
+    any other shape.
     """
     if len(q) != len(drafted) or len(p) - len(drafted) not in (0, 1) or p.shape[1:] != q.shape[1:]:
         raise ValueError(
@@ -119,8 +119,8 @@ def speculative_generate(
     """(the `n_tokens` tokens that follow the prompt, passes of the target), with up to k drafted tokens a round.
 
     `target(tokens)` and `draft(tokens)` give the next-token distribution after each prefix, [len(tokens), vocabulary].
-    Nothing is cached: this is the loop as the paper has it; the engine does the same with caches and batches. Each
-    drafted token takes one number, each judged one another, and each round one more. ValueError without a prompt.
+    Nothing is cached. This is the loop of the paper, and the engine does the same with caches and batches. Each drafted
+    token takes one number from `rng`, each judged one another, and each round one more. ValueError without a prompt.
     """
     if not prompt or k < 0 or n_tokens < 0:
         raise ValueError(f"needs a prompt, k >= 0 and n_tokens >= 0; got {len(prompt)} tokens, k={k}, {n_tokens=}")

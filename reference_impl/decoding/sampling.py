@@ -1,7 +1,7 @@
-"""From logits to the next token: temperature, top-k and top-p turn logits into probabilities, a number in [0, 1) picks.
+"""From logits to the next token: temperature, top-k and top-p make probabilities, and a number in [0, 1) picks one.
 
-Two steps on purpose. Speculative decoding needs the very distribution that a token was drawn from, and a number passed
-in from outside makes every draw repeatable. Top-p (nucleus) sampling: Holtzman et al. 2020.
+These are two steps because speculative decoding needs the exact distribution that a token was drawn from. The number
+comes from outside, so every draw can be repeated. Top-p (nucleus) sampling: Holtzman et al. 2020.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _REACHED = 1e-6
 
 @dataclass(frozen=True)
 class SamplingParams:
-    """How one request picks its tokens. ValueError names a setting that makes no sense.
+    """How one request picks its tokens. ValueError names a setting that is out of range.
 
     temperature: 0 is greedy. top_k: only the k likeliest tokens, 0 is no limit. top_p: only the smallest set of the
     likeliest tokens that together reach this probability, at least one. seed: of the request's own random numbers;
-    None is a new stream each time.
+    None makes new ones each time.
     """
 
     temperature: float = 0.0
@@ -46,7 +46,7 @@ class SamplingParams:
         return self.temperature == 0
 
     def generator(self) -> random.Random:
-        """The request's own source of random numbers, to be kept with it from first token to last."""
+        """The source of the request's random numbers. Use one for the whole answer."""
         return random.Random(self.seed)
 
 
@@ -71,7 +71,7 @@ def processed_probs(logits: Tensor, params: SamplingParams) -> Tensor:
     if params.top_k:
         scaled[..., params.top_k :] = -math.inf
     probs = scaled.softmax(dim=-1)
-    before = probs.double().cumsum(dim=-1) - probs  # what the likelier tokens add up to
+    before = probs.double().cumsum(dim=-1) - probs  # sum of the probabilities of likelier tokens
     before[..., 0] = -math.inf  # the likeliest always stays
     kept = torch.where(before < params.top_p - _REACHED, probs, 0.0) if params.top_p < 1.0 else probs
     kept = kept / kept.sum(dim=-1, keepdim=True)

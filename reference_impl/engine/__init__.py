@@ -1,1 +1,1 @@
-"""Who runs when? Requests, the scheduler, the step loop, and the times that a user feels."""
+"""Requests, the scheduler that decides which of them run when, the step loop, and the times that a user feels."""

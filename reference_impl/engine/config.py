@@ -1,6 +1,6 @@
-"""The engine's switches. Each may change how fast an answer comes, none may change the answer.
+"""The engine's switches. Each may change how fast an answer comes, and none may change the answer.
 
-The one idea: a lesson turns one switch and measures again; the tests turn all of them and find the same logits.
+Lessons turn one switch and measure again. Tests turn all of them and compare the logits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Preemption = Literal["recompute", "swap"]
 
 @dataclass(frozen=True)
 class EngineConfig:
-    """Limits and switches of one engine. Raises ValueError for limits that cannot work together."""
+    """Limits and switches of one engine. ValueError for limits that cannot work together."""
 
     max_running: int = 32  # sequences in a batch, at most
     token_budget: int = 512  # tokens in one forward pass, at most
@@ -33,7 +33,7 @@ class EngineConfig:
     n_blocks: int = 1024  # of the paged cache
     prefix_sharing: bool = True
     host_blocks: int = 0  # room in host memory for `preemption="swap"`, in blocks
-    recorded: bool = True  # short passes are recorded once and replayed (`recorded`), where the kernels allow it
+    recorded: bool = True  # record short passes once and replay them, where the kernels allow it
     keep_logits: bool = False  # outputs carry the logits of their tokens (lessons, tests)
     debug: bool = False  # freed blocks are filled with NaN, swapped ones are compared by checksum
     seed: int = 0  # for requests that bring no seed of their own
@@ -57,7 +57,7 @@ class EngineConfig:
     def build_cache(
         self, model: ModelConfig, dtype: torch.dtype, device: str | torch.device
     ) -> ContiguousCache | PagedCache:
-        """An empty cache for `model`, of the size and kind that these switches say."""
+        """An empty cache for `model`, of the size and kind that these switches ask for."""
         from reference_impl.cache.contiguous import ContiguousCache
         from reference_impl.cache.paged import PagedCache
 

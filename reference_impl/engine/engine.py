@@ -35,13 +35,13 @@ Model = Callable[["ForwardBatch", Tensor], Tensor]  # (batch, rows) -> logits [n
 
 
 class Detokenizer(Protocol):
-    """What the engine asks of a tokenizer."""
+    """The part of a tokenizer that the engine uses."""
 
     def stream(self, *, after_prompt: bool) -> TextStream: ...
 
 
 class RequestRefusedError(ValueError):
-    """The request can never be served here; the message says why, with the numbers."""
+    """This engine can never serve the request. The message says why, with the numbers."""
 
 
 @dataclass
@@ -135,10 +135,7 @@ class Engine:
         return len(self.scheduler.running)
 
     def add(self, request: Request) -> None:
-        """Takes a request into the queue.
-
-        RequestRefusedError if it can never be served, ValueError if its id is in use.
-        """
+        """Queues a request. RequestRefusedError if it can never be served, ValueError if its id is in use."""
         if request.id in self._states:
             raise ValueError(f"request {request.id!r} is being served already")
         reason = self.refusal(request)
@@ -164,7 +161,7 @@ class Engine:
         asked = f"request {request.id!r}: a prompt of {n_prompt} tokens and an answer of {n_answer}"
         if n_prompt + n_answer > self.max_context:
             return f"{asked} make {n_prompt + n_answer}, but the model's context holds {self.max_context}"
-        if n_prompt + n_answer - 1 > self.cache.capacity:  # the last token of an answer is never read again
+        if n_prompt + n_answer - 1 > self.cache.capacity:  # the last token of an answer is never fed back
             return f"{asked} need {n_prompt + n_answer - 1} places, but the whole KV cache has {self.cache.capacity}"
         if self.vocab_size is not None:
             for place, token in enumerate(request.prompt):
@@ -175,18 +172,18 @@ class Engine:
         return None
 
     def cancel(self, request_id: Hashable) -> Output:
-        """Ends a request wherever it is and frees its blocks; its last output. KeyError if it is not being served."""
+        """Ends a request and frees its blocks. Returns its last output; KeyError if it is not being served."""
         return self._end(self._states[request_id], FinishReason.CANCELLED, "")
 
     def fail(self, error: StepError) -> list[Output]:
-        """Ends the requests that a failed step names, so that the others can go on."""
+        """Ends the requests that a failed step names, so that the others can go on. Returns their last outputs."""
         reason = str(error)
         return [self._end(self._states[i], FinishReason.ERROR, reason) for i in error.request_ids if i in self._states]
 
     def step(self) -> list[Output]:
-        """One forward pass. What it brought, decodes before new answers; empty if there is nothing to do.
+        """Runs one forward pass and returns an output for each request that got tokens or ended.
 
-        StepError if it failed; then it is as if it had not been tried, except that requests may have been preempted.
+        StepError if it failed. Then everything is as before, except that requests may have been preempted.
         """
         self.strategy.prepare([*self.scheduler.running, *self.scheduler.waiting])
         step = self.scheduler.schedule()
@@ -197,9 +194,9 @@ class Engine:
         return list(outputs.values())
 
     def run(self, requests: Iterable[Request] = ()) -> dict[Hashable, Completion]:
-        """Adds requests, steps until nothing is left, and returns the answers by request id.
+        """Serves requests until all have ended, and returns the answers by request id.
 
-        Refusals and failures are answers too; ValueError for an id that is in use.
+        Refusals and failures are answers too. ValueError for an id that is in use.
         """
         pieces: dict[Hashable, list[Output]] = {}
         for request in requests:
@@ -225,7 +222,7 @@ class Engine:
         try:
             logits = self.model(step.batch, _rows(step))
             chosen = self._choose(logits, asked)
-            now = self.clock()  # after the tokens came to the host, so a GPU has finished the step
+            now = self.clock()  # the tokens are on the host, so a GPU has finished the step
         except BaseException as error:
             self.scheduler.abort(step)
             if isinstance(error, StepError) or not isinstance(error, Exception):
@@ -267,14 +264,14 @@ class Engine:
         while n_taken < len(tokens) and state.finish is None:
             try:
                 text += state.accept(tokens[n_taken])
-            except Exception as error:  # turning it into text failed: this request's own affair
+            except Exception as error:  # detokenizing failed, which concerns this request alone
                 state.finish, state.reason = FinishReason.ERROR, f"{type(error).__name__}: {error}"
             n_taken += 1
         state.timeline.add(now, n_taken, visible=bool(text) if state.stream is not None else True)
         self.strategy.settle(chunk, tokens, n_taken)
         if state.finish is not None:
             self.scheduler.retire(state)
-        elif chunk.n_rows > 1:  # what was refused leaves the cache; the newest token is not in it yet
+        elif chunk.n_rows > 1:  # drops refused drafts; the newest token is not cached yet
             self.cache.truncate(state.id, len(state.tokens) - 1)
         return Output(state.id, tuple(tokens[:n_taken]), text, logits=None if logits is None else logits[:n_taken])
 
@@ -294,7 +291,7 @@ class Engine:
 
 
 def _replayed(model: Llama, storage: KVStorage, config: EngineConfig) -> Model:
-    """The model behind what replays its passes: CUDA graphs of decode steps on a GPU, recorded kernels elsewhere."""
+    """The model with its passes replayed: CUDA graphs of decode steps on a GPU, recorded kernel calls on a CPU."""
     if model.embed.device.type != "cuda":
         from reference_impl.model.recorded import RecordedPasses
 
@@ -303,7 +300,7 @@ def _replayed(model: Llama, storage: KVStorage, config: EngineConfig) -> Model:
 
     blocks = -(-model.config.max_context // config.block_size)
     graphs = DecodeGraphs(model, storage, blocks, sizes_up_to(config.max_running))
-    return cast(Model, graphs)  # it looks at the batch before it takes it for one of its own
+    return cast(Model, graphs)  # it checks that a batch is a decode step of a recorded size
 
 
 def _rows(step: Step) -> Tensor:

@@ -1,7 +1,7 @@
 """A request: what the caller asks for, what the engine remembers while serving it, and what comes back.
 
-The one idea: everything that decides a request's answer travels with the request (its tokens, its own random numbers,
-its stop rules), so the answer depends neither on who shares the batch nor on how often the request was preempted.
+Everything that decides the answer belongs to the request itself: its tokens, its own random numbers, its stop rules. So
+the answer depends neither on the requests it shares a batch with nor on how often it was preempted.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ class FinishReason(StrEnum):
     STOP = "stop"  # a stop token or stop string
     LENGTH = "length"  # max_tokens, or the context is full
     CANCELLED = "cancelled"
-    REFUSED = "refused"  # can never fit; nothing was computed
+    REFUSED = "refused"  # it can never fit, and nothing was computed
     ERROR = "error"  # this request alone failed (its step went on)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a caller asks for. Raises ValueError, naming the request, for what no engine could serve."""
+    """What a caller asks for. ValueError, naming the request, if no engine could serve it."""
 
     id: Hashable
     prompt: tuple[int, ...]  # token ids, at least one
     max_tokens: int | None = 16  # most tokens to generate; None: until the context is full
     sampling: SamplingParams = field(default_factory=SamplingParams)
-    stop_tokens: frozenset[int] = frozenset()  # end the answer; counted as generated, not shown as text
-    stop_strings: tuple[str, ...] = ()  # end the answer before themselves
+    stop_tokens: frozenset[int] = frozenset()  # each ends the answer; it counts as generated and is not shown as text
+    stop_strings: tuple[str, ...] = ()  # each ends the answer, which is cut before it
     arrival: float | None = None  # seconds on the engine's clock; None: when it is added
 
     def __post_init__(self) -> None:
@@ -56,11 +56,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Output:
-    """What one step brought for one request."""
+    """What one step produced for one request."""
 
     request_id: Hashable
     tokens: tuple[int, ...] = ()  # newly generated
-    text: str = ""  # what may be shown now; can lag behind the tokens
+    text: str = ""  # text that can be shown now; it may lag behind the tokens
     finish: FinishReason | None = None
     reason: str = ""  # why it was refused or failed, or the stop string that ended it
     timeline: Timeline | None = None  # with the last output
@@ -98,17 +98,14 @@ class Completion:
 
 
 class TextStream(Protocol):
-    """Token ids in, text out, never half a character (`Tokenizer.stream`)."""
+    """Turns token ids into text and never shows half a character (`Tokenizer.stream`)."""
 
     def push(self, token: int) -> str: ...
     def flush(self) -> str: ...
 
 
 class RequestState:
-    """A request while it is served.
-
-    Ordered by arrival, then by the order of adding: who comes first is served first.
-    """
+    """A request while it is served. Requests are served in order of arrival, then in the order they were added."""
 
     def __init__(
         self,
@@ -146,8 +143,9 @@ class RequestState:
         return len(self.tokens) - len(self.request.prompt)
 
     def uniform(self, place: int, use: str = "choice") -> float:
-        """The random number in [0, 1) that chooses output token `place`: always the same one, however often a step is
-        tried. Each other `use` has independent numbers of its own.
+        """The random number in [0, 1) that chooses output token `place`, the same one however often a step is tried.
+
+        Every `use` has independent numbers of its own.
         """
         if use not in self._random:
             self._random[use] = random.Random(self._seed if use == "choice" else f"{use} {self._seed}")
@@ -158,7 +156,7 @@ class RequestState:
         return drawn[place]
 
     def accept(self, token: int) -> str:
-        """Takes one generated token; returns the text that may be shown now. Sets `finish` if the answer ends here."""
+        """Appends a generated token; returns the text that can be shown now. Sets `finish` if the answer ends here."""
         self.tokens.append(token)
         text = ""
         if token in self.request.stop_tokens:

@@ -1,10 +1,10 @@
-"""Who is in the next forward pass: continuous batching, chunked prefill, preemption, first come first served.
+"""Plans each forward pass: continuous batching, chunked prefill, preemption, first come first served.
 
-The one idea: decide anew in every step. Running decodes come first, one token each, so that no prompt ever stalls
-them; what is left of the token budget goes to prompts, oldest first, cut into chunks where they do not fit (Agrawal
-et al. 2024, "Sarathi-Serve", section 4). When the cache is full the youngest request gives way, so the oldest always
-advances and nobody starves. Iteration-level scheduling: Yu et al. 2022, "Orca", section 4.1; preemption: Kwon et al.
-2023, section 4.5.
+The scheduler decides anew in every step (iteration-level scheduling: Yu et al. 2022, "Orca", section 4.1). Running
+decodes come first, one token each, so no prompt ever stalls them. The rest of the token budget goes to prompts, oldest
+first, cut into chunks where they do not fit (Agrawal et al. 2024, "Sarathi-Serve", section 4). When the cache is full,
+the youngest request gives way, so the oldest always advances and none starves (preemption: Kwon et al. 2023, section
+4.5).
 """
 
 from __future__ import annotations
@@ -59,14 +59,11 @@ class Scheduler:
         self._blocked = False
 
     def schedule(self) -> Step | None:
-        """The next pass, or None if there is nothing to compute.
-
-        RuntimeError if a request that is alone does not fit.
-        """
+        """The next pass, or None if there is nothing to compute. RuntimeError if a request does not fit even alone."""
         if self.swap is not None and self._arriving:
             self._arriving.difference_update(self.swap.poll())
         step = self._next_step()
-        if step is None and self.swap is not None and self._arriving:  # nothing else to do meanwhile
+        if step is None and self.swap is not None and self._arriving:  # there is nothing to compute in the meantime
             self._arriving.difference_update(self.swap.wait())
             step = self._next_step()
         return step
@@ -94,32 +91,30 @@ class Scheduler:
         return Step(chunks, batch, fresh, preempted)
 
     def commit(self, step: Step) -> None:
-        """The pass is done: what it computed may be shared."""
+        """The pass succeeded: later requests may share the blocks that it filled."""
         self.cache.commit(step.batch)
         if any(len(chunk.tokens) > 1 for chunk in step.chunks):
-            self._blocked = False  # the head of the queue may begin with what is in the cache now
+            self._blocked = False  # the head of the queue may find its prefix in the cache now
 
     def abort(self, step: Step) -> None:
-        """The pass failed: lengths and blocks are as before it, and whom it admitted waits again."""
+        """The pass failed: the cache is as before it, and requests that it admitted go back to the queue."""
         self.cache.abort(step.batch)
         self._send_back(step.fresh)
 
     def retire(self, state: RequestState) -> None:
-        """A running request has its answer: frees its blocks. `released` says when its slot is free too."""
+        """A running request is finished: frees its blocks. `released` says when its slot is free too."""
         self._drop(state)
         self._done.append(state)
 
     def released(self) -> list[RequestState]:
-        """Requests whose slots became free: at once in continuous batching, with the last of the batch in static
-        batching.
-        """
+        """Finished requests whose slots are free now. In static batching all slots become free together, at the end."""
         if self.config.batching == "static" and self.running:
             return []
         done, self._done = self._done, []
         return done
 
     def remove(self, state: RequestState) -> None:
-        """Forgets a request wherever it is, between two passes. One that is done already gives up its held slot."""
+        """Drops a request, whether it waits, runs, or is finished and holds its slot. Not during a pass."""
         if state in self._done:
             self._done.remove(state)
         elif state in self.waiting:
@@ -131,16 +126,16 @@ class Scheduler:
             self._drop(state)
 
     def preempt(self, state: RequestState) -> None:
-        """Takes the cache from a running request, which waits for its turn again with the tokens it has so far."""
+        """Takes a running request's blocks away and puts it back into the queue, with the tokens it has so far."""
         if self.swap is None or self.config.preemption == "recompute":
             self.cache.free(state.id)
         else:
             self._arriving.difference_update(self.swap.wait())
             try:
                 self.swap.swap_out(state.id)
-                self.swap.wait()  # the blocks are wanted now
+                self.swap.wait()  # other requests need the blocks in this pass
                 state.swapped = True
-            except MemoryError:  # the host is full too
+            except MemoryError:  # host memory is full too
                 self.cache.free(state.id)
         state.n_preemptions += 1
         self.running.remove(state)
@@ -157,11 +152,11 @@ class Scheduler:
         self._blocked = False
 
     def _pending(self, state: RequestState) -> int:
-        """Tokens that are not in the cache yet."""
+        """How many of its tokens are not in the cache yet."""
         return len(state.tokens) - self.cache.length(state.id)
 
     def _is_decode(self, state: RequestState) -> bool:
-        """Only its newest token is to be computed; otherwise it is in its prompt, or recomputes what it had."""
+        """Is only its newest token missing? Otherwise it is in its prompt, or recomputes after a preemption."""
         return self._pending(state) == 1 and state.n_output > 0
 
     def _chunk(self, state: RequestState, budget: int) -> Chunk:
@@ -170,7 +165,7 @@ class Scheduler:
         return Chunk(state, state.tokens[start:end], n_rows=int(end == len(state.tokens)))
 
     def _plan(self) -> list[Chunk]:
-        """Chunks of the running requests: decodes first, then prompts, each oldest first."""
+        """The next chunk of each running request: decodes first, then prompts, both oldest first."""
         decodes: list[RequestState] = []
         prompts: list[RequestState] = []
         for state in self.running:
@@ -187,9 +182,9 @@ class Scheduler:
         return chunks
 
     def _make_room(self, chunks: list[Chunk]) -> tuple[list[Chunk], list[RequestState], bool]:
-        """Lets the youngest give way until the rest fits.
+        """Leaves out the youngest requests until the rest fits: (chunks that fit, preempted requests, any left out?).
 
-        A prompt first waits with what it has, before it is preempted.
+        A request in its prompt sits out this pass and keeps its blocks, if that is enough. Otherwise it is preempted.
         """
         preempted: list[RequestState] = []
         waits = False
@@ -209,9 +204,9 @@ class Scheduler:
         return chunks, preempted, waits or bool(preempted)
 
     def _admit(self, fresh: list[RequestState]) -> RequestState | None:
-        """Moves the head of the queue to the running requests, if there is a slot and room. Nobody overtakes the head.
+        """Moves the head of the queue to the running requests, if there is a slot and room. No request overtakes it.
 
-        Notes it in `fresh` unless it comes back from the host.
+        Adds it to `fresh` unless it comes back from host memory.
         """
         if not self.waiting or self._blocked or len(self.running) + len(self._done) >= self.config.max_running:
             return None
@@ -244,7 +239,7 @@ class Scheduler:
 
     def _return_from_host(self, state: RequestState) -> bool:
         assert self.swap is not None
-        self.cache.add(state.id)  # for the question only: as if nothing of it could be shared
+        self.cache.add(state.id)  # only to ask whether it would fit without sharing any block
         fits = self._fits(state, len(state.tokens))
         self.cache.free(state.id)
         if fits:
@@ -254,15 +249,15 @@ class Scheduler:
         return fits
 
     def _fits(self, state: RequestState, n_tokens: int) -> bool:
-        """Is there room for these tokens beside all that the running requests still need for theirs?
+        """Is there room for `n_tokens`, beside all that the running requests still need for the tokens they have?
 
-        So nobody is admitted only to be preempted in the next steps.
+        Without the second part a request could be admitted only to be preempted in the next steps.
         """
         promised: list[tuple[Hashable, int]] = [(other.id, self._pending(other)) for other in self.running]
         return self.cache.can_extend([*promised, (state.id, n_tokens)])
 
     def _send_back(self, fresh: list[RequestState]) -> None:
-        """Takes back admissions, and with them whoever came from the host after them in the same step."""
+        """Takes back admissions, and preempts requests that came from host memory after them in the same step."""
         for state in fresh:
             self.running.remove(state)
             self.cache.free(state.id)

@@ -1,17 +1,17 @@
-"""Stop strings in a stream of text: show what is certain, hold back what may still become a stop string.
+"""Finds stop strings in a stream of text, and holds back text that may still become one.
 
-The one idea: a stop string can span several tokens, so the end of the text is only safe to show when it cannot be the
-beginning of a stop string. What is held back is at most one character shorter than the longest stop string.
+A stop string can span several tokens. So the end of the text is shown only when it cannot be the beginning of a stop
+string. The text held back is always shorter than the longest stop string.
 """
 
 from collections.abc import Sequence
 
 
 class StopFinder:
-    """Feeds on pieces of text; `stopped` is the stop string that ended the stream, or None.
+    """Takes text piece by piece. `stopped` is the stop string that ended the text, or None.
 
-    The stop string that is completed first ends the text (of two completed by the same character, the longer one), so
-    the outcome does not depend on how the text was cut into pieces. Raises ValueError for an empty stop string.
+    The stop string that is completed first ends the text; of two completed by the same character, the longer one does.
+    So the result does not depend on how the text was cut into pieces. ValueError for an empty stop string.
     """
 
     def __init__(self, stop_strings: Sequence[str] = ()) -> None:
@@ -23,7 +23,7 @@ class StopFinder:
         self._held = ""  # ends the text so far, and begins at least one stop string
 
     def feed(self, text: str) -> str:
-        """Takes the next piece and returns what may be shown; nothing once a stop string was found."""
+        """Takes the next piece and returns the text that can be shown: nothing once a stop string was found."""
         if self.stopped is not None:
             return ""
         if not self.stop_strings:
@@ -38,7 +38,7 @@ class StopFinder:
         return text[: len(text) - len(self._held)]
 
     def flush(self) -> str:
-        """The generation ended for another reason: what was held back is no stop string after all."""
+        """The answer ended for another reason: returns the text that was held back."""
         held, self._held = self._held, ""
         return held
 

@@ -1,1 +1,1 @@
-"""Guess, then check: a draft proposes tokens and the target model verifies them in one pass."""
+"""Speculative decoding: a draft guesses the next tokens, and the target model checks all guesses in one pass."""

@@ -1,9 +1,9 @@
 """A small model as the draft, with a KV cache of its own.
 
-The one idea: before it drafts, the model brings its cache to the request's tokens, by one rule for every case. What
-its cache has in common with them stays, what differs is cut off (drafts that the target refused), what is missing is
-computed: the prompt at first, one token after a refusal, two after a full accept, since the last drafted token was
-never fed back and the target added one of its own. All requests that want drafts share the draft's passes.
+Before it drafts, the model brings its cache up to date with the request's tokens, by one rule for every case. Cached
+tokens that agree with them stay, the others (drafts that the target refused) are cut off, and missing ones are
+computed: the whole prompt at first, one token after a refusal, two after a full accept, because the last drafted token
+was never fed back and the target added one of its own. All requests that need drafts share the draft model's passes.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Chunk = tuple[Hashable, list[int]]
 class ModelDraft:
     """A `DraftSource` that draws from a model, with each request's own temperature, top-k and top-p.
 
-    `cache` must have room for one request at least; where it cannot hold all, requests take turns and are recomputed.
-    Nothing is drafted beyond `max_context`, and at most `token_budget` tokens go into a pass.
+    `cache` must have room for at least one request. If it cannot hold all, requests take turns and are recomputed.
+    No token is drafted beyond `max_context`, and a pass has at most `token_budget` tokens.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ModelDraft:
         self.max_context = min(max_context, cache.capacity)
         self.token_budget = token_budget
         self._held: dict[Hashable, list[int]] = {}  # the tokens in the cache
-        self._certain: dict[Hashable, int] = {}  # so many of them are the request's own, not drafts
+        self._certain: dict[Hashable, int] = {}  # how many of them are the request's own, not drafts
 
     @classmethod
     def for_llama(cls, model: Llama, n_blocks: int = 1024, block_size: int = 16, token_budget: int = 512) -> ModelDraft:
@@ -70,11 +70,11 @@ class ModelDraft:
         return len(self._held.get(request_id, ()))
 
     def _most(self, order: Wanted) -> int:
-        """Drafts that the context leaves room for: the last one is never fed to the model."""
+        """How many drafts the context has room for. The last one is never fed back to the model."""
         return min(order.n, self.max_context - len(order.tokens) + 1)
 
     def _in_turns(self, orders: list[tuple[Wanted, list[Draft]]]) -> None:
-        """All at once if the cache holds them, else without the requests that want nothing now, else half by half."""
+        """All at once if the cache holds them, else without the requests that need nothing now, else half by half."""
         if not orders:
             return
         if not self._make_room([order for order, _ in orders]):
@@ -101,7 +101,7 @@ class ModelDraft:
                 out.append(Draft(token, probs))
 
     def _make_room(self, orders: list[Wanted]) -> bool:
-        """Cuts off refused drafts, admits new requests; is there room for all that these orders need?"""
+        """Cuts off refused drafts and admits new requests. Returns whether the cache has room for these orders."""
         for order in orders:
             if order.id not in self._held:
                 try:
@@ -121,13 +121,13 @@ class ModelDraft:
         same = self._certain[order.id]
         while same < min(len(held), len(tokens) - 1) and held[same] == tokens[same]:
             same += 1
-        same = min(same, len(tokens) - 1)  # the last token is computed, for its logits are wanted
+        same = min(same, len(tokens) - 1)  # the last token is computed again, because its logits are needed
         if same < len(held):
             self.cache.truncate(order.id, same)
             del held[same:]
 
     def _catch_up(self, orders: list[Wanted]) -> None:
-        """Computes what is missing, until one pass within the budget is left."""
+        """Computes missing tokens until the rest fits into one pass within the budget."""
         while True:
             missing = [(order.id, list(order.tokens[self.held(order.id) :])) for order in orders]
             surplus = sum(len(new) for _, new in missing) - max(self.token_budget, len(orders))

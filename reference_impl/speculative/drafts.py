@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """One drafted token, and the distribution q [vocabulary] that it was drawn from; None is one-hot."""
+    """One drafted token, and the distribution q [vocabulary] that it was drawn from; None means one-hot."""
 
     token: int
     probs: Tensor | None = None
@@ -28,21 +28,21 @@ class Draft:
 
 @dataclass(frozen=True)
 class Wanted:
-    """An order for drafts. Of one `id` the tokens only ever grow from order to order, until `forget`."""
+    """An order for drafts. Between two orders of the same `id`, tokens are only ever appended, until `forget`."""
 
     id: Hashable
     tokens: Sequence[int]  # prompt and answer so far
     n: int  # drafted tokens wanted, at least 1; fewer may come
-    sampling: SamplingParams  # a model draws its drafts as the target would
+    sampling: SamplingParams  # a draft model draws with the same settings as the target
     uniform: Callable[[int], float]  # the random number that draws the i-th of them
 
 
 class DraftSource(Protocol):
-    """Guesses the next tokens. The guesses depend on the order alone, not on what else is ordered with it."""
+    """Guesses the next tokens. The guesses for an order do not depend on the other orders."""
 
     @property
     def vocab_size(self) -> int | None:
-        """Its vocabulary; None if it can only repeat tokens that it was shown."""
+        """The size of its vocabulary; None if it only repeats tokens that it was shown."""
 
     def propose(self, wanted: Sequence[Wanted]) -> list[list[Draft]]:
         """Drafts for each order, possibly none. If it raises, it may be asked again."""

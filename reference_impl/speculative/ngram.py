@@ -1,8 +1,8 @@
-"""Drafts for nothing: look up where the last few tokens stood before, and propose what followed them there.
+"""n-gram drafts (prompt look-up): find an earlier occurrence of the last few tokens, and propose what followed it.
 
-Code, quotations and structured data repeat themselves, so a look-up in the prompt and the answer is often right and
+Code, quotations and structured data repeat themselves, so a look-up in the prompt and the answer is often right, and it
 costs no pass of any model (Saxena 2023, "Prompt Lookup Decoding"; Yang et al. 2023, "Inference with Reference"). The
-longest match wins, and of equal ones the latest. A copy that reaches the end of the text goes on with its own
+longest match wins, and of equally long ones the latest. A copy that reaches the end of the text goes on with its own
 beginning, as in Lempel-Ziv compression, so a repeated pattern is continued.
 """
 
@@ -14,9 +14,9 @@ from reference_impl.speculative.drafts import Draft, Wanted
 
 
 class NgramDraft:
-    """A `DraftSource` that matches the last `longest` tokens, else one fewer, down to `shortest`.
+    """A `DraftSource` that looks for the last `longest` tokens, then for one fewer, down to `shortest`.
 
-    An index of each request's n-grams grows with it, so an order costs time for the new tokens only.
+    Each request has an index of its n-grams that grows with it, so an order takes time for the new tokens only.
     """
 
     vocab_size = None
@@ -48,11 +48,11 @@ class NgramDraft:
 
 
 class _Index:
-    """For each n-gram of a text, the place after its latest occurrence that something follows."""
+    """For each n-gram of a text, the place after its latest occurrence, the end of the text aside."""
 
     def __init__(self) -> None:
         self.after: dict[tuple[int, ...], int] = {}
-        self.n_known = 0  # n-grams that end here or before are in
+        self.n_known = 0  # n-grams that end at or before this place are in `after`
 
     def grow(self, tokens: Sequence[int], longest: int, shortest: int) -> None:
         for end in range(self.n_known + 1, len(tokens)):

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DraftLength:
-    """How many tokens to draft a round. ValueError for what makes no sense.
+    """How many tokens to draft a round. ValueError for values out of range.
 
-    `adaptive`: at least 1 and at most `most`, the best for the measured acceptance at these costs, both in plain passes
-    of the target: `cost` of one drafted token, `row` of each further token that the target checks.
+    `adaptive` picks the best number from 1 to `most` for the acceptance so far. `cost` (of one drafted token) and `row`
+    (of each further token that the target checks) are in plain passes of the target.
     """
 
     most: int = 4
     adaptive: bool = False
     cost: float = 0.05
     row: float = 0.0
-    memory: float = 0.9  # weight of what was, each round
+    memory: float = 0.9  # weight of older rounds, for each round that passes
     prior: float = 0.7  # acceptance assumed before anything was measured, with the weight of `most` tokens
 
     def __post_init__(self) -> None:
@@ -59,14 +59,14 @@ class SpeculationStats:
 
     n_rounds: int = 0  # with at least one draft
     n_drafted: int = 0
-    n_passes: int = 0  # of the target, counted for each request that continued its answer
-    n_tokens: int = 0  # that came of them
+    n_passes: int = 0  # of the target, counted for each request that continued its answer in it
+    n_tokens: int = 0  # that these passes gave
     judged: list[int] = field(default_factory=list)  # by position in the round
     accepted: list[int] = field(default_factory=list)
 
     @property
     def acceptance(self) -> float | None:
-        """Share of the judged drafts that were accepted: α of the paper; None before there is one."""
+        """Share of the judged drafts that were accepted: α of the paper. None before the first one."""
         return sum(self.accepted) / sum(self.judged) if self.judged else None
 
     @property
@@ -78,7 +78,7 @@ class SpeculationStats:
         return self.n_tokens / self.n_passes if self.n_passes else None
 
     def count(self, first: int, n_judged: int, n_accepted: int) -> None:
-        """Drafts that were judged in one pass, the first of them at position `first` of its round."""
+        """Counts the drafts that one pass judged, the first of them at position `first` of its round."""
         while len(self.judged) < first + n_judged:
             self.judged.append(0)
             self.accepted.append(0)

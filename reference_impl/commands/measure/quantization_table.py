@@ -1,4 +1,4 @@
-"""`python -m reference_impl quantization-table`: the table for the course's models, as text and as committed JSON.
+"""The command `quantization-table`: formats and methods for fewer bits under one evaluation, as text and as JSON.
 
 python -m reference_impl quantization-table [--models course-target smollm2-135m] [--output FOLDER] [--fresh]
 """
