@@ -78,7 +78,7 @@ class Scheduler:
             budget = self.config.token_budget - sum(len(chunk.tokens) for chunk in chunks)
             while budget > 0 and (state := self._admit(fresh)) is not None:
                 if state.id not in self._arriving:
-                    chunks.append(self._chunk(state, budget))
+                    chunks.append(self._chunk(state, self.cache.length(state.id), budget))
                     budget -= len(chunks[-1].tokens)
         if not chunks:
             return None
@@ -151,33 +151,29 @@ class Scheduler:
             self.cache.free(state.id)
         self._blocked = False
 
-    def _pending(self, state: RequestState) -> int:
-        """How many of its tokens are not in the cache yet."""
-        return len(state.tokens) - self.cache.length(state.id)
-
-    def _is_decode(self, state: RequestState) -> bool:
+    def _is_decode(self, state: RequestState, n_cached: int) -> bool:
         """Is only its newest token missing? Otherwise it is in its prompt, or recomputes after a preemption."""
-        return self._pending(state) == 1 and state.n_output > 0
+        return n_cached == len(state.tokens) - 1 and state.n_output > 0
 
-    def _chunk(self, state: RequestState, budget: int) -> Chunk:
-        start = self.cache.length(state.id)
+    def _chunk(self, state: RequestState, start: int, budget: int) -> Chunk:
+        """The request's tokens from place `start` on, as far as the budget and the chunk size allow."""
         end = min(len(state.tokens), start + min(budget, self.config.chunk_size or budget))
         return Chunk(state, state.tokens[start:end], n_rows=int(end == len(state.tokens)))
 
     def _plan(self) -> list[Chunk]:
         """The next chunk of each running request: decodes first, then prompts, both oldest first."""
-        decodes: list[RequestState] = []
-        prompts: list[RequestState] = []
+        decodes: list[tuple[RequestState, int]] = []
+        prompts: list[tuple[RequestState, int]] = []
         for state in self.running:
-            if state.id in self._arriving:
-                continue
-            (decodes if self._is_decode(state) else prompts).append(state)
+            if state.id not in self._arriving:
+                n_cached = self.cache.length(state.id)
+                (decodes if self._is_decode(state, n_cached) else prompts).append((state, n_cached))
         budget = self.config.token_budget
         chunks = []
-        for state in decodes + prompts:
+        for state, n_cached in decodes + prompts:
             if budget == 0:
                 break
-            chunks.append(self._chunk(state, budget))
+            chunks.append(self._chunk(state, n_cached, budget))
             budget -= len(chunks[-1].tokens)
         return chunks
 
@@ -195,7 +191,7 @@ class Scheduler:
                     f"request {youngest.id!r} has {self.cache.length(youngest.id)} tokens in the cache and no room for "
                     f"{len(chunks[-1].tokens)} more, although nothing else runs"
                 )
-            if chunks[-1].state is youngest and not self._is_decode(youngest):
+            if chunks[-1].state is youngest and not self._is_decode(youngest, self.cache.length(youngest.id)):
                 waits = True
             else:
                 self.preempt(youngest)
@@ -253,7 +249,7 @@ class Scheduler:
 
         Without the second part a request could be admitted only to be preempted in the next steps.
         """
-        promised: list[tuple[Hashable, int]] = [(other.id, self._pending(other)) for other in self.running]
+        promised = [(other.id, len(other.tokens) - self.cache.length(other.id)) for other in self.running]
         return self.cache.can_extend([*promised, (state.id, n_tokens)])
 
     def _send_back(self, fresh: list[RequestState]) -> None:
