@@ -1,8 +1,8 @@
 """Batching on paper: when does each request finish, if a step gives every occupied slot one token?
 
-The one idea: a slot is worth what is in it. Static batching fills all slots and waits for the longest request of the
-batch; continuous batching refills a slot in the step after it became free (Yu et al. 2022, "Orca", section 3). No
-model and no clock: lengths in, finish steps out. `scheduler` does the same to real requests. Standard library only.
+Static batching fills all slots and waits for the longest request of the batch, so slots stand empty. Continuous
+batching refills a slot in the step after it became free (Yu et al. 2022, "Orca", section 3). There is no model and no
+clock: lengths go in, finish steps come out. `engine.scheduler` does the same to real requests. Standard library only.
 """
 
 import heapq

@@ -1,13 +1,13 @@
-"""Who holds what when a model is split over several ranks (GPUs or processes) by tensor parallelism.
+"""Which rank (GPU or process) holds which part of a model under tensor parallelism.
 
-The one idea: cut every pair of matrices so that ranks must meet only once, behind the second of them. The first is cut
-by its outputs (whole query heads, whole KV heads, part of the feed-forward width), the second by the matching inputs;
-each rank's product is then one summand of the result. That is one all-reduce of d_model values per token behind
-attention and one behind the feed-forward network (Shoeybi et al. 2019, "Megatron-LM", section 3). `parallel` does it.
+Every pair of matrices is cut so that the ranks exchange data only once, after the second matrix. The first is cut by
+its outputs (whole query heads, whole KV heads, part of the feed-forward width), the second by the matching inputs, so
+each rank's product is one summand of the result. That is one all-reduce of d_model values per token after attention and
+one after the feed-forward network (Shoeybi et al. 2019, "Megatron-LM", section 3). `tensor_parallel` does it.
 
-In practice, the 70B question: Llama 3 70B in bf16 has 141.1 GB of weights, so on one H100's bandwidth a step takes at
-least 42.1 ms, and one H100 cannot hold it. Two ranks read their halves at the same time: 21.1 ms (`arithmetic`'s
-`weight_bytes` and `step_seconds`; `share` counts what each rank holds). Standard library only.
+An example with 70B parameters: Llama 3 70B in bf16 has 141.1 GB of weights. At one H100's bandwidth a step takes at
+least 42.1 ms, and one H100 cannot hold them. Two ranks read their halves at the same time: 21.1 ms (`weight_bytes` and
+`step_seconds` in `bounds.arithmetic`; `share` counts the bytes of each rank). Standard library only.
 """
 
 from dataclasses import dataclass, replace

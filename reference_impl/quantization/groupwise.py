@@ -1,9 +1,9 @@
 """Absmax quantization with one scale per group of weights, and two 4-bit integers in a byte.
 
-The one idea: the largest weight of a group decides its scale, so an outlier spoils only its own group. Symmetric, to
-the nearest integer, ties to even (NumPy's and torch's rule; GGUF's Q8_0 rounds half away from zero). This is the
-baseline that GPTQ (Frantar et al., 2023) and AWQ (Lin et al., 2024) improve on. Each function takes NumPy arrays or
-torch tensors and answers in kind, on the tensor's own device.
+The largest weight of a group decides its scale, so an outlier harms only its own group. The grid is symmetric, and
+values are rounded to the nearest integer, ties to even (NumPy's and torch's rule; GGUF's Q8_0 rounds half away from
+zero). This is the baseline that GPTQ (Frantar et al., 2023) and AWQ (Lin et al., 2024) improve on. Each function takes
+NumPy arrays or torch tensors and returns the same kind, on the tensor's own device.
 """
 
 import operator

@@ -1,7 +1,7 @@
 """One forward pass that can be repeated: what the lessons time.
 
-The one idea: a pass is taken back when it is done (`abort`), so the next one finds the cache as this one did, and
-many runs time one and the same step. The fastest counts: whatever else the machine does can only add to it.
+Each pass is undone (`abort`), so the next one finds the cache as the last one did, and many runs time the same step.
+The fastest run counts, because anything else that the machine does can only make a run slower.
 """
 
 from __future__ import annotations
