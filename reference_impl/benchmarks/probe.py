@@ -1,9 +1,9 @@
 """What this machine can do at best, measured: bytes read per second and floating-point operations per second.
 
-Both are the ceilings of the roofline (Williams, Waterman and Patterson 2009) and make a `Gpu` like those of the data
-sheets, so that every bound can be computed for the machine at hand. Bandwidth: summing an array that no cache can
-hold. Arithmetic: one large square product, float32 on a CPU and bfloat16 on a GPU. Medians of several runs; the clock
-is passed in.
+These are the two ceilings of the roofline (Williams, Waterman and Patterson 2009). They make a `Gpu` like those of the
+data sheets, so every bound can be computed for the machine at hand. Bandwidth: summing an array that no cache can hold.
+Arithmetic: one large square product, in float32 on a CPU and bfloat16 on a GPU. Both are medians of several runs; the
+clock is passed in.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def _convert(source: Path, folder: Path) -> None:
 
 @contextmanager
 def _only_one_process(folder: Path) -> Iterator[None]:
-    """Holds a lock on the folder, where the system has one; whoever comes second finds the work done."""
+    """Holds a lock on the folder, where the system has one; a second process finds the work done."""
     try:
         import fcntl
     except ImportError:  # Windows: both work, and the last rename wins

@@ -1,8 +1,8 @@
-"""What a load test sends and when: arrival times, prompts, answer lengths, cancels.
+"""What a load test sends and when: arrival times, prompts, answer lengths, cancels. All of it is decided beforehand.
 
-The whole plan is made beforehand, from its settings and a seed alone, so two servers can be given exactly the same
-load. Arrivals are a Poisson process (independent users) or come from a trace: this course's own JSON lines, the Azure
-LLM inference traces (Patel et al. 2024, "Splitwise", CSV), or Mooncake's (Qin et al. 2024, JSON lines).
+The plan is a pure function of its settings and a seed, so two servers can be given exactly the same load. Arrivals are
+a Poisson process (independent users) or taken from a trace: this course's own JSON lines, the Azure LLM inference
+traces (Patel et al. 2024, "Splitwise", CSV), or Mooncake's (Qin et al. 2024, JSON lines).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Runs one function on several ranks of this machine: processes that can send each other tensors.
+"""Run one function on several ranks of this machine: processes that can send each other tensors.
 
 `run_ranks(4, function, x)` calls `function(x)` in four processes at once, with a `torch.distributed` process group
-between them, and returns the four results. For lessons, tests and one machine with several GPUs; for several machines
-there is torchrun. Two rules: a failure names the rank it began on, and nothing hangs, since a rank that waits for a
-dead one would wait forever.
+between them, and returns the four results. It serves lessons, tests and one machine with several GPUs; several machines
+need torchrun. Two rules: a failure names the rank it began on, and nothing hangs, although a rank that waits for a dead
+one would wait for ever.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _run(sender: connection.Connection, payload: bytes, rank: int, setup: _Setup
         sender.send_bytes(data)
         return  # without a farewell: the others may be stuck, and the parent ends them
     sender.send_bytes(data)
-    dist.barrier()  # nobody leaves while another still listens
+    dist.barrier()  # no rank leaves while another still listens
     dist.destroy_process_group()
 
 

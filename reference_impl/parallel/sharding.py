@@ -1,13 +1,13 @@
 """Which rank (GPU or process) holds which part of a model under tensor parallelism.
 
-Every pair of matrices is cut so that the ranks exchange data only once, after the second matrix. The first is cut by
-its outputs (whole query heads, whole KV heads, part of the feed-forward width), the second by the matching inputs, so
-each rank's product is one summand of the result. That is one all-reduce of d_model values per token after attention and
+Every pair of matrices is cut so that ranks have to communicate only once, after the second. The first is cut by its
+outputs (whole query heads, whole KV heads, part of the feed-forward width), the second by the matching inputs, and each
+rank's product is one summand of the result. That makes one all-reduce of d_model values per token after attention and
 one after the feed-forward network (Shoeybi et al. 2019, "Megatron-LM", section 3). `tensor_parallel` does it.
 
-An example with 70B parameters: Llama 3 70B in bf16 has 141.1 GB of weights. At one H100's bandwidth a step takes at
-least 42.1 ms, and one H100 cannot hold them. Two ranks read their halves at the same time: 21.1 ms (`weight_bytes` and
-`step_seconds` in `bounds.arithmetic`; `share` counts the bytes of each rank). Standard library only.
+For example, Llama 3 70B in bf16 has 141.1 GB of weights: one H100 cannot hold them, and with its bandwidth a step would
+take at least 42.1 ms. Two ranks read their halves at the same time, in 21.1 ms (`weight_bytes` and `step_seconds` of
+`bounds.arithmetic`; `share` counts what each rank holds). Standard library only.
 """
 
 from dataclasses import dataclass, replace

@@ -1,13 +1,13 @@
 """Tensor parallelism: one model over several ranks, each with its own slice of every matrix and its own KV heads.
 
-The forward pass stays that of `model`: a rank runs it on a narrower model. Three places make the whole of it: the
-matrices that end attention and the feed-forward network give one summand a rank (all-reduce), the input embedding
-likewise (each rank knows the rows of its part of the vocabulary), and the output head gives each rank's part of the
-logits (all-gather). Who holds what, with the numbers for 70B on two GPUs, is in `sharding`. After Shoeybi et al. 2019,
+The forward pass stays that of `model`: each rank runs it on a narrower model. Three places put the parts together. The
+matrices that end attention and the feed-forward network give one summand a rank (all-reduce). So does the input
+embedding, since each rank knows the rows of its part of the vocabulary. The output head gives each rank's part of the
+logits (all-gather). `sharding` says which rank holds what, with numbers for 70B on two GPUs. After Shoeybi et al. 2019,
 "Megatron-LM", section 3.
 
 All ranks make the same calls in the same order with the same tokens, and all receive the same logits bit for bit, so
-that each chooses the same next token without being told. Over `torch.distributed`: NCCL on GPUs, gloo on CPUs.
+each chooses the same next token without being told. Over `torch.distributed`: NCCL on GPUs, gloo on CPUs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Fewer bits per weight, from the idea to a judged model.
+"""How are weights stored in fewer bits? Formats and methods; `benchmarks/quality` judges them.
 
-The lesson's own: absmax integers with a scale for each group (`groupwise`), their error by arithmetic (`error`), the
-exercise's program (`report`). Formats: any grid of 2 to 8 bits (`rounding`, stored as `weight`), `packing`, `fp8`,
-GGUF's blocks (`gguf_blocks`). Methods that look at the inputs: `gptq`, `awq`; a whole model with them, layer by layer:
-`calibrate`, on `passes`. What it costs: `held_out` text, `tasks`, `evaluate`, and one `table` of all (`table_command`).
+Start with `groupwise`: absmax integers with one scale per group, which lesson 4 builds. Formats: `rounding` to any grid
+of 2 to 8 bits, stored as `weight`; `packing`; `fp8`; GGUF's blocks (`gguf_blocks`). Methods that look at the inputs:
+`gptq` and `awq`. A whole model: `model` puts `linear` layers in place, and `calibrate` goes layer by layer with
+`forward`.
 """

@@ -1,8 +1,8 @@
-"""A whole model, layer by layer: run calibration text up to a layer, quantize it, go on with what it computes now.
+"""Quantize a whole model layer by layer: run calibration text up to a layer, quantize it, go on with its new outputs.
 
-So each layer is calibrated with the inputs that it will really get, the errors of the layers before it included, and at
-no time is more than one layer's statistics in memory. What is quantized are the four linear layers of each decoder
-layer; the embeddings, the output head and the norms stay as they are. An interrupted run goes on after its last layer.
+So each layer is calibrated with the inputs that it will really get, including the errors of the layers before it, and
+memory never holds more than one layer's statistics. Only the four linear layers of each decoder layer are quantized;
+embeddings, output head and norms stay as they are. An interrupted run goes on after its last layer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A forward pass taken apart: several texts packed into one pass, and the residual stream from layer to layer.
+"""A forward pass in parts: several texts packed into one pass, and the residual stream handed from layer to layer.
 
 `Llama.forward` runs through; calibration has to stop at every layer, and evaluation before the output head.
 """

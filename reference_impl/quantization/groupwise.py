@@ -1,9 +1,9 @@
 """Absmax quantization with one scale per group of weights, and two 4-bit integers in a byte.
 
-The largest weight of a group decides its scale, so an outlier harms only its own group. The grid is symmetric, and
-values are rounded to the nearest integer, ties to even (NumPy's and torch's rule; GGUF's Q8_0 rounds half away from
-zero). This is the baseline that GPTQ (Frantar et al., 2023) and AWQ (Lin et al., 2024) improve on. Each function takes
-NumPy arrays or torch tensors and returns the same kind, on the tensor's own device.
+The largest weight of a group decides its scale, so an outlier spoils only its own group. Rounding is symmetric, to the
+nearest integer, ties to even (NumPy's and torch's rule; GGUF's Q8_0 rounds half away from zero). GPTQ (Frantar et al.
+2023) and AWQ (Lin et al. 2024) improve on this baseline. Each function takes NumPy arrays or torch tensors and answers
+in kind, on the tensor's own device.
 """
 
 import operator
@@ -114,7 +114,7 @@ def unpack_int4(packed: Array, n: int) -> Array:
 
 def _as_floats(values: Array, name: str) -> tuple[ModuleType, Array]:
     """The library that `values` belongs to, and the values in float64, where w / scale rounds as the exact quotient."""
-    torch = sys.modules.get("torch")  # whoever holds a tensor has imported it
+    torch = sys.modules.get("torch")  # a caller with a tensor has imported it
     if torch is not None and isinstance(values, torch.Tensor):
         return torch, values.detach().to(torch.float64)
     array = np.asarray(values)

@@ -1,7 +1,7 @@
-"""The layer that computes with a quantized matrix: it takes `Linear`'s place in the model, and no float weight is made.
+"""A linear layer with a quantized matrix: it takes `Linear`'s place in the model and never makes a float matrix.
 
-The integers are the method's (`QuantizedWeight`); here they lie as the kernels read them. On a CPU the kernel rounds
-activations to 16 bits (`kernels.cpu_quantized`), on a GPU it leaves them as they are.
+A method chose the integers (`QuantizedWeight`); here they are laid out as the kernels read them. On a CPU the kernel
+rounds activations to 16 bits, on a GPU it leaves them as they are.
 """
 
 from __future__ import annotations

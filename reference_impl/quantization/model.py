@@ -1,10 +1,10 @@
-"""A whole model with quantized matrices: which parts are quantized, and which are not, is a choice that can be listed.
+"""A whole model with quantized matrices, and the list of which parts are quantized.
 
-The four linear layers of every decoder layer always are. The output head is too unless asked otherwise: at batch 1 it
-is read as a whole like every other matrix (a fifth of SmolLM2's weights). The input embedding never is: a step reads
-one row of it. A tied head becomes a matrix of its own then, and the float table stays for the look-up. Norms and biases
-stay as they are. Matrices are replaced one layer after the other, so that memory never holds more than the float model
-and one layer.
+The four linear layers of every decoder layer always are. The output head is too, unless asked otherwise: at batch 1 a
+step reads it as a whole like every other matrix (a fifth of SmolLM2's weights). The input embedding never is, since a
+step reads one row of it; a tied head becomes a matrix of its own, and the float table stays for the look-up. Norms and
+biases stay as they are. Layers are replaced one after the other, so memory never holds more than the float model and
+one layer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Integers of 2 to 8 bits without gaps between them: what a "3-bit" weight has to become before it saves anything.
+"""Integers of 2 to 8 bits packed without gaps: only so does a "3-bit" weight save any memory.
 
-Each row is one stream of bits, lowest bit first, in two's complement; so 4 bits put the even column into the low half
-of a byte, like `groupwise.pack_int4`. Each row starts on a byte of its own.
+Each row is one stream of bits, lowest bit first, in two's complement. With 4 bits, the even column is in the low half
+of a byte, as in `groupwise.pack_int4`. Each row starts on a byte of its own.
 """
 
 from __future__ import annotations

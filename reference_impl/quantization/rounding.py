@@ -1,8 +1,8 @@
 """Rounding to the nearest point of a grid: any group, 2 to 8 bits, symmetric or with a zero point, any scale dtype.
 
-A grid is a stored scale and, if asymmetric, a whole-numbered zero point. Two promises hold for every weight that goes
-in: q is the nearest integer for the scale *as stored* (ties to even), and so |w - ŵ| <= scale/2. This is the baseline
-that GPTQ and AWQ are measured against, and they choose their grids with the same function.
+A grid is a stored scale and, if asymmetric, a whole-numbered zero point. Every weight gets two promises: q is the
+nearest integer for the scale *as stored* (ties to even), and therefore |w - ŵ| <= scale/2. GPTQ and AWQ are measured
+against this baseline and choose their grids with the same function.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every method of this folder returns: a matrix as small integers, one scale per group of a row, and no float.
+"""What every method of this folder returns: a matrix as small integers, with one scale per group of a row.
 
 weight[r, c] = (q[r, c] - zeros[r, g]) * scales[r, g] with g = c // group_size; without zero points they count as 0.
 Rounding, GPTQ and AWQ differ in how they choose q, not in what is stored, so one layer and one kernel serve them all.

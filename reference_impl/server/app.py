@@ -35,7 +35,7 @@ from reference_impl.server.replies import dumps, event, shutting_down, stream_re
 T = TypeVar("T")
 MOST_BYTES = 16 * 2**20  # of a body
 BODY_SECONDS = 60.0  # for a body to arrive whole
-CLIENT_CLOSED = 499  # nginx's status for a client that did not wait; nobody reads it
+CLIENT_CLOSED = 499  # nginx's status for a client that did not wait
 
 
 class ServerTokenizer(ChatTokenizer, Detokenizer, Protocol):
@@ -45,8 +45,8 @@ class ServerTokenizer(ChatTokenizer, Detokenizer, Protocol):
 class Service:
     """What the endpoints share.
 
-    `engine.tokenizer` is needed. `wall_clock` stamps the replies (seconds since 1970). `strict` refuses parameters that
-    nobody knows; without it they are ignored, and the reply's header names them.
+    `engine.tokenizer` is needed. `wall_clock` stamps the replies (seconds since 1970). `strict` refuses unknown
+    parameters; without it they are ignored, and the reply's header names them.
     """
 
     def __init__(

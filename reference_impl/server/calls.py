@@ -77,7 +77,7 @@ class Call:
     n_prompt_tokens: int  # each prompt once, however many choices it has
     stream: bool
     include_usage: bool
-    ignored: tuple[str, ...] = ()  # parameters that nobody knows
+    ignored: tuple[str, ...] = ()  # unknown parameters
 
 
 @dataclass(frozen=True)

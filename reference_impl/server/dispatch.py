@@ -65,7 +65,7 @@ class Answers:
 
 
 class Dispatcher:
-    """Admits requests, at most `max_running` + `queue_limit` at a time, and hands their outputs to whoever asked."""
+    """Admits requests, at most `max_running` + `queue_limit` at a time, and hands their outputs to the callers."""
 
     def __init__(self, engine: Engine, queue_limit: int, observer: Observer) -> None:
         self.engine = engine
@@ -129,7 +129,7 @@ class Dispatcher:
         assert self._loop is not None
         try:
             self._loop.call_soon_threadsafe(self._hand_out, outputs)
-        except RuntimeError:  # the event loop is closed: nobody is waiting any more
+        except RuntimeError:  # the event loop is closed, so no call is waiting
             if not self._loop.is_closed():
                 raise
 

@@ -1,7 +1,7 @@
 """The engine in a thread of its own: requests go in by a queue, outputs come out by a call.
 
-The one idea: `Engine` belongs to one thread, which steps as long as there is work and sleeps on its inbox when there is
-none. Whoever serves HTTP only puts things into the inbox, and so never waits for a forward pass.
+`Engine` belongs to one thread, which steps as long as there is work and sleeps on its inbox when there is none. HTTP
+handlers only put things into the inbox, so they never wait for a forward pass.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Documents as one stream of token ids, and the windows of it that each training step reads.
 
-Which windows a step reads is a function of the seed and the step's number alone: so a run that was interrupted goes on
-exactly as if it had not been.
+The seed and the step's number alone decide which windows a step reads, so an interrupted run goes on exactly as if it
+had never stopped.
 """
 
 from __future__ import annotations

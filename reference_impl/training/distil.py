@@ -1,8 +1,8 @@
 """Distillation: the draft learns the target's whole distribution after each token, not the one token that came.
 
-What a draft is for is agreement: it is accepted with probability Σ min(p, q). The Kullback-Leibler divergence from the
-target's p to the draft's q bounds how far that is from 1 (Pinsker's inequality), and has a smooth gradient. Hinton et
-al. 2015; for drafts, Zhou et al. 2023 (DistillSpec).
+A draft has to agree with its target: a drafted token is accepted with probability Σ min(p, q). The Kullback-Leibler
+divergence from the target's p to the draft's q bounds how far that is from 1 (Pinsker's inequality), and has a smooth
+gradient. Hinton et al. 2015; for drafts, Zhou et al. 2023 (DistillSpec).
 """
 
 from __future__ import annotations

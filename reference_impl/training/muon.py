@@ -1,9 +1,9 @@
 """The two optimizers of the recipe: Muon for the hidden matrices, AdamW for embeddings and norms.
 
-Muon's one idea: the direction of a step is the momentum with all its singular values set to about 1, so that rare
-directions learn as fast as common ones. The Newton-Schulz iteration computes that with matrix products alone. It runs
-in float32, as bfloat16 is slow on a CPU; matrices of one shape share their products. Jordan et al. 2024, "Muon: An
-optimizer for hidden layers in neural networks".
+Muon steps in the direction of the momentum with all its singular values set to about 1, so rare directions learn as
+fast as common ones. The Newton-Schulz iteration computes that with matrix products alone. It runs in float32, as
+bfloat16 is slow on a CPU; matrices of one shape share their products. Jordan et al. 2024, "Muon: An optimizer for
+hidden layers in neural networks".
 """
 
 from __future__ import annotations

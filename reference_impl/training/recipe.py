@@ -1,7 +1,7 @@
-"""What is trained, for how long, with what: every number of the course's pair in one place.
+"""Every number of the course's pair: which models are trained, on how much text, with which settings.
 
-The target is deep and narrow and the draft one layer: at batch 1 a pass costs its layers, not its parameters, so only a
-difference in depth makes a draft cheap. `TINY` runs in a second, for tests and for a first look.
+The target is deep and narrow and the draft has one layer: at batch 1 a pass on a CPU costs its layers, not its
+parameters, so only a difference in depth makes a draft cheap. `TINY` runs in a second, for tests and a first look.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The training loop: windows in, loss, two optimizers, a checkpoint every so many steps.
 
-A run is a function of recipe, text and loss alone. Checkpoints hold all its state (weights, optimizers, step) and
-appear whole or not at all; a run that finds one goes on from there, and ends in the same weights as one that was never
-interrupted.
+Recipe, text and loss alone decide a run. A checkpoint holds all its state (weights, optimizers, step) and appears whole
+or not at all. A run that finds one goes on from there and ends in the same weights as a run that was never interrupted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Continuous against static batching: the same requests, arriving at once, through the same engine.
 
-Prediction: `bounds.batching` counts the steps on paper. The engine must take exactly that many; whether fewer
-steps are as much less time depends on what a step of a fuller batch costs.
+Prediction: `bounds.batching` counts the steps on paper, and the engine must take exactly that many. Whether fewer steps
+also mean less time depends on what a step of a fuller batch costs.
 """
 
 from __future__ import annotations

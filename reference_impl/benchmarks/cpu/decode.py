@@ -1,8 +1,8 @@
 """Decode: tokens a second at batch 1, 8 and 32, beside transformers and other engines on the same weights.
 
-Prediction: a step reads every weight once (the tied head is the embedding table, of which the input side reads one row
-a sequence) and each sequence's keys and values; that many bytes over the bandwidth that this machine shows in the same
-rounds is the least a step can take.
+Prediction: a step reads every weight once, and each sequence's keys and values. (A tied output head is the embedding
+table; as an input it costs one row a sequence.) No step can take less time than these bytes over the bandwidth that
+this machine shows in the same rounds.
 """
 
 from __future__ import annotations

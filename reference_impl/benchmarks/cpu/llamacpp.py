@@ -1,7 +1,8 @@
-"""llama.cpp as a peer: its GGUF file from the same weights, and its server inside this process (package xllamacpp).
+"""llama.cpp as a peer: a GGUF file from the same weights, and its server inside this process (package xllamacpp).
 
-The course's GGUF file holds 4-bit values, which llama.cpp computes with as such. To compare like with like, the same
-values are written once more as 32-bit (or 16-bit: F16, which these processors convert in one instruction) floats.
+The course's GGUF file holds 4-bit values, and llama.cpp computes with them as they are. For a comparison of like with
+like, the same values are written once more as floats of 32 bits, or of 16 bits (F16, which these processors convert in
+one instruction).
 """
 
 from __future__ import annotations
@@ -101,5 +102,5 @@ class LlamaCpp:
             if timings.get("predicted_n") != n_tokens:
                 raise RuntimeError(f"llama.cpp made {timings.get('predicted_n')} tokens instead of {n_tokens}: {reply}")
             seconds.append(timings["predicted_ms"] / 1e3 / (n_tokens - 1))
-        time.sleep(SPIN)  # its threads still spin, waiting for more work, and would slow down whoever is next
+        time.sleep(SPIN)  # its threads still spin, waiting for more work, and would slow down the next contestant
         return statistics.median(seconds)

@@ -1,8 +1,8 @@
 """What a forward pass over more tokens costs: a verification step of a few drafted tokens, and prompt chunks.
 
 Prediction: below the ridge a pass takes as long as reading the weights, however many tokens it has; above it, 2 FLOPs
-per parameter and token. Speculative decoding and chunked prefill live on this curve; whether it is flat at its left end
-is the matrix kernel's doing, so plain `F.linear` is measured beside ours.
+per parameter and token. Speculative decoding and chunked prefill depend on this curve. The matrix kernel decides
+whether its left end is flat, so plain `F.linear` is measured beside the engine's kernel.
 """
 
 from __future__ import annotations

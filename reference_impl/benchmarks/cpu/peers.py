@@ -1,7 +1,7 @@
 """The other engines, on the same weights and the same prompts: transformers, llama.cpp, vLLM's CPU build.
 
-Each is asked for what our engine is asked for, greedy decoding of a whole batch, and for the same figure: the seconds
-of one decode step, prompts left out. Which peers there are depends on what is installed; a missing one is named.
+Every engine decodes the same batch greedily, and its figure is the seconds of one decode step, without the prompts.
+Which peers take part depends on what is installed; a missing one is named.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Prefix sharing: how much sooner the first token comes when the beginning of the prompt is in the cache already.
+"""Prefix caching: how much sooner the first token comes when the beginning of the prompt is in the cache already.
 
-Prediction: the shared blocks cost nothing, the rest is a pass over the tokens that are left; as long as such a pass is
-limited by arithmetic, the ratio is that of the tokens.
+Prediction: cached blocks cost nothing, and the rest is a pass over the remaining tokens. As long as such a pass is
+compute-bound, time falls as the number of tokens does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def run(bench: Bench) -> Section:
         computed[name] = engine.stats.n_prefill_tokens - before
         return found
 
-    ttft("on")  # somebody has to be the first
+    ttft("on")  # the first run compiles kernels
     samples = bench.compare({name: partial(ttft, name) for name in engines})
     for name in engines:
         row = {"sharing": name, "computed": computed[name], "milliseconds": samples.median(name) * 1e3}

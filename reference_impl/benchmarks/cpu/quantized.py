@@ -1,9 +1,9 @@
 """Fewer bits a weight: does the promised speed-up arrive in tokens a second, and is a second token still nearly free?
 
-Prediction: a step takes as long as reading its bytes, so int8 should be almost twice, int4 almost four times as fast as
-bf16; the rest of a step (attention, norms, the processor's work on each weight) does not shrink. All matrices and the
-output head are rounded in groups of 128, scales in float32. The peer is llama.cpp on the same values as Q8_0, which
-rounds in groups of 32 with scales in float16 and activations to 8 bits; ours rounds activations to 16 bits.
+Prediction: a step takes as long as reading its bytes, so int8 should be almost twice and int4 almost four times as fast
+as bf16. The rest of a step (attention, norms, the work on each weight) does not shrink. All matrices and the output
+head are rounded in groups of 128 with scales in float32, and the kernel rounds activations to 16 bits. The peer is
+llama.cpp on the same values as Q8_0: groups of 32, scales in float16, activations rounded to 8 bits.
 """
 
 from __future__ import annotations

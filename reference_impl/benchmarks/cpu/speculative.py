@@ -1,7 +1,7 @@
 """Speculation by look-up: greedy answers to code, with drafts and without, beside transformers' own prompt look-up.
 
-Prediction: tokens a pass over what a pass with k drafts costs (`passes`), since a look-up costs nothing. So it pays
-where checking a few tokens costs little more than writing one, which is the matrix kernel's doing.
+Prediction: tokens a pass, divided by what a pass with k drafts costs (`passes`); the look-up itself costs nothing. So
+speculation pays where checking a few tokens costs little more than writing one, which the matrix kernel decides.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One forward pass that can be repeated: what the lessons time.
 
-Each pass is undone (`abort`), so the next one finds the cache as the last one did, and many runs time the same step.
-The fastest run counts, because anything else that the machine does can only make a run slower.
+Each pass is taken back when it is done (`abort`), so the next one finds the cache unchanged and all runs time the same
+step. The fastest run counts, since everything else that the machine does can only add to it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Results that lie in the repository, for whoever has no such machine: lessons show a GPU's beside the learner's own.
+"""Measurements kept in the repository, so that a lesson can show a quiet machine or a GPU beside the learner's own.
 
-Nothing is made up where nothing was measured: then the answer is None, and the lesson says so.
+Where nothing was measured the answer is None, and the lesson says so.
 """
 
 from __future__ import annotations

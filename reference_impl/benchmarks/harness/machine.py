@@ -1,4 +1,4 @@
-"""Where figures come from: the processor, its memory, how busy it was, and the versions of what ran on it."""
+"""The machine behind a measurement: its processor and memory, how busy it was, and the versions of what ran on it."""
 
 from __future__ import annotations
 

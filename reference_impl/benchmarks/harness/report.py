@@ -1,4 +1,4 @@
-"""A result as text: one table a section, what was promised and whether it was kept, and what to be careful about."""
+"""A result as text: one table a section, each promise with its outcome, and what to be careful about."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a benchmark leaves behind: sections of rows and targets, with the machine and the versions, as one JSON file.
 
-A target is a promise with its limit, so that a reader sees at once whether it was kept; a figure that could not be
-measured keeps none.
+A target is a promise with its limit, so a reader sees at once whether it was kept. A figure that could not be measured
+keeps no promise.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One run from first to last: what machine it is, was it quiet, and where the result goes."""
+"""One run from start to end: names the machine, checks that it is quiet, and says where the result goes."""
 
 from __future__ import annotations
 

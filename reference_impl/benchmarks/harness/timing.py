@@ -1,8 +1,8 @@
 """Interleaved medians: how to compare speeds on a machine that others use too.
 
 Two programs timed one after the other compare two moments of the machine as much as two programs. So all contestants
-take turns within a round, their order moves on by one from round to round, each is summarised by its median, and a
-ratio is the median of the ratios within a round. The clock is passed in.
+take turns within a round, and their order moves on by one from round to round. Each contestant is summarised by its
+median, and a ratio is the median of the ratios within the rounds. The clock is passed in.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How much a quantized model has changed: against the text (bits per byte), and against the model it was made from.
+"""How much quantization has changed a model: against the text (bits per byte), and against the float model.
 
 Perplexity on a little text is noisy and can even improve by luck. The Kullback-Leibler divergence from the float
 model's next-token distribution to the quantized one's uses the whole distribution at every token and is 0 only if
 nothing changed, so it shows damage first. The float model's last hidden states are kept, not its logits, which would
-be 85 times as large for SmolLM2; the output head is the same in both.
+be 85 times as large for SmolLM2; both models share one output head.
 """
 
 from __future__ import annotations

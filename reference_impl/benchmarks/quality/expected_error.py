@@ -1,8 +1,8 @@
-"""How large the rounding error of group-wise quantization is: measured, and predicted for weights from a bell curve.
+"""How large the rounding error of group-wise quantization is: measured, and predicted for normally distributed weights.
 
 Rounding to a grid of step s errs by up to s/2 either way, evenly spread, so by s/√12 on average (root mean square).
-The step is the group's largest weight over 2^(bits-1) - 1: the prediction needs only the largest of n normal numbers.
-Standard library only; the measurement takes NumPy arrays or torch tensors.
+The step is the group's largest weight over 2^(bits-1) - 1, so the prediction only needs the expected largest of n
+normal numbers. Standard library only; the measurement takes NumPy arrays or torch tensors.
 """
 
 import math

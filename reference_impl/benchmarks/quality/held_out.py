@@ -1,10 +1,10 @@
 """Text and tasks to calibrate and to judge with, from library files that the course's models never trained on.
 
-Code is files of Python's standard library, prose their docstrings. The library is on every machine that can run this
-(PSF licence), so nothing has to be shipped or downloaded; its text differs a little from one Python version to the
-next. Every second held-out file is for calibration, the others for evaluation, so that no method is judged on text it
-was fitted to. SmolLM2 surely read these files in training: its own scores are not clean, its damage relative to
-itself is.
+Code is files of Python's standard library, prose their docstrings. Every machine that runs this has the library (PSF
+licence), so nothing has to be shipped or downloaded; its text differs a little from one Python version to the next.
+Every second held-out file is for calibration and the others for evaluation, so no method is judged on text it was
+fitted to. SmolLM2 surely read these files in training: its own scores are not clean, but the damage relative to them
+is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The quantization table of one model: every format and method under one evaluation, in bytes and in quality.
 
-Figures from different papers cannot be compared, so everything is measured here, with the same held-out text, the same
-tasks, and the same grids for rounding, GPTQ and AWQ. The order is predicted before anything is measured. Finished rows
-and layers are kept in a folder, so an interrupted table goes on where it stopped.
+Figures from different papers cannot be compared, so everything is measured here: the same held-out text, the same
+tasks, the same grids for rounding, GPTQ and AWQ. The order is predicted before anything is measured. Finished rows and
+layers are kept in a folder, so an interrupted table goes on where it was.
 """
 
 from __future__ import annotations

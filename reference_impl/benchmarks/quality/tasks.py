@@ -1,8 +1,8 @@
-"""Four small tasks with known answers, made up from a seed: where damage by quantization can show before perplexity.
+"""Four small tasks with known answers, made from a seed: damage by quantization can show here before perplexity.
 
 Text is mostly easy tokens, which a damaged model still gets right. A sum, a string to copy, a line of code or a number
-said 500 tokens ago leave no room for "about right". Answers are scored token by token, each given the right tokens
-before, so that one pass does it and a slip at the start does not count for all that follows.
+said 500 tokens ago leave no room for "about right". Answers are scored token by token, each after the right tokens
+before it, so one pass suffices and an early slip does not count for everything that follows.
 """
 
 from __future__ import annotations

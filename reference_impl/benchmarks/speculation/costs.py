@@ -1,9 +1,9 @@
-"""What speculation costs and brings in time: the speed-up predicted from measured costs, beside the measured one.
+"""What speculation costs and saves in time: the speed-up predicted from measured costs, beside the measured one.
 
-Three times make the prediction, each measured by itself: a plain step, a step that checks k drafts as well, and the
-drafting of one token. None of them knows how often drafts are accepted, so prediction and measurement are independent:
-(tokens a pass) / (k · draft + verify), in plain steps (Leviathan et al. 2023, theorem 3.8, with a verification that may
-cost more than a plain step).
+The prediction needs three times, each measured by itself: a plain step, a step that also checks k drafts, and the
+drafting of one token. None of them depends on how often drafts are accepted, so prediction and measurement are
+independent. Predicted speed-up, in plain steps: (tokens a pass) / (k · draft + verify), after Leviathan et al. 2023,
+theorem 3.8, with a verification that may cost more than a plain step.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""How often drafts are accepted, by position in the round and by kind of text, and how far the formula is right.
+"""How often drafts are accepted, by position and by kind of text, and how far the textbook formula can be trusted.
 
-Greedy speculation can be measured without running the target again. One plain run gives its answer, and any draft
-source, at any draft length, can be replayed against that answer: the target accepts exactly the tokens that stand in
-it. The formula (1 − α^(k+1))/(1 − α) treats acceptances as independent throws of one coin. They are not: easy and hard
-places come in streaks, and every round starts just after a refusal or the end of a round. So this module counts
-acceptance by position, and measures how much one acceptance says about the next.
+Greedy speculation can be measured without running the target again: its answer is known from one plain run, and any
+draft source, at any draft length, can be replayed against that answer. The formula (1 − α^(k+1))/(1 − α) treats
+acceptances as independent throws of one coin, which they are not. Easy and hard places come in streaks, and every round
+starts right after a rejection or at the end of a round. So this counts acceptance by position in the round, and
+how much one acceptance says about the next.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the speculation table says in words: why the formula errs, and whether a small draft for SmolLM2 would pay."""
+"""The speculation table in words: why the formula errs, and whether a small draft for SmolLM2 would pay."""
 
 from __future__ import annotations
 

@@ -136,6 +136,7 @@ def test_a_body_that_never_ends_is_cut(url: str, monkeypatch: pytest.MonkeyPatch
         assert slow.recv(1000).startswith(b"HTTP/1.1 408 ")
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # the death is meant
 def test_an_open_stream_gets_an_error_event_when_the_engines_thread_dies() -> None:
     service, model = alphabet_service()
     with serving(service) as url:
