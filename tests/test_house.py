@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import tomllib
@@ -46,6 +47,17 @@ def test_no_room_has_more_than_twelve_modules_and_folders(package: str) -> None:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_file_has_more_than_350_lines(package: str) -> None:
     assert {path.name: n_lines(path) for path in python_files(package) if n_lines(path) > 350} == {}
+
+
+@pytest.mark.parametrize("package", ["reference_impl"])
+def test_no_docstring_announces_its_idea(package: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in python_files(package)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "The one idea" in node.value
+    ]
+    assert found == []
 
 
 # --- Imports --------------------------------------------------------------------------------------------------------
