@@ -65,6 +65,11 @@ class Explorer(Interactive):
     """A figure with sliders. `ask=False` leaves its question out; `gpu` is the start, the learner's own choice wins."""
 
     ask = traitlets.Bool(True).tag(sync=True, state=True)
+    start = traitlets.Dict().tag(sync=True)  # what the figure asks about, whatever the learner has moved since
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.start = self.start_state()
 
 
 class GpuExplorer(Explorer):

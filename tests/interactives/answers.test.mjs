@@ -27,6 +27,11 @@ for (const [typed, value] of [
   [".5", 0.5],
   ["12,345,678.9", 12345678.9],
   ["5.", 5],
+  ["٢٠٨٫٦", 208.6],
+  ["２０８.６", 208.6],
+  ["१,४७२", 1472],
+  ["١٬٤٧٢٫٥", 1472.5],
+  ["1’472", 1472],
 ]) {
   test(`"${typed}" is read as ${value}`, () => assert.deepEqual(parseNumber(typed, "tokens/s"), { value }));
 }

@@ -172,7 +172,7 @@ for (const [name, file, why] of [
   ["half a file", FULL.slice(0, FULL.length / 2), /not JSON/],
   ["an empty file", "", /not JSON/],
   ["another program's file", '{"cards": []}', /no progress file of this course/],
-  ["a later version", altered((d) => (d.version = 2)), /of version 2, this page knows 1/],
+  ["a later version", altered((d) => (d.version = 3)), /of version 3, this page knows 2/],
   ["a missing section", altered((d) => delete d.review), /"review" is missing/],
   ["points that are text", altered((d) => (d.xp["quiz/01"] = "50")), /damaged at "xp", entry "quiz\/01"/],
   ["a card without a date", altered((d) => (d.review["quiz/01/a"].card.due = "soon")), /damaged at "review"/],
@@ -222,6 +222,119 @@ test("a browser that stores nothing still lets one work", () => {
   assert.equal(store.award("quiz/01", 50), 50);
   assert.deepEqual(store.import(FULL), {
     ok: false,
-    why: "The browser refused to store it: its storage is full or switched off.",
+    why: "The browser refused to store it: its storage is full.",
   });
+});
+
+const noRoom = (values = new Map()) => ({
+  getItem: (key) => values.get(key) ?? null,
+  setItem: () => {
+    throw new Error("QuotaExceededError");
+  },
+  removeItem: (key) => values.delete(key),
+});
+
+test("full storage: what was kept is still shown and exported, new points too, and the learner is told once a text", () => {
+  const { store: before, storage } = at("2026-06-10T12:00:00Z");
+  before.award("quiz/01", 80);
+  const told = [];
+  const store = new Store(noRoom(storage.values), () => new Date("2026-06-10T12:00:00Z"), {
+    tell: (text) => told.push(text),
+  });
+  assert.equal(store.points(), 80);
+  assert.deepEqual(told, []);
+  store.award("quiz/02", 20);
+  assert.equal(store.points(), 100);
+  assert.deepEqual(JSON.parse(store.export()).xp, { "quiz/01": 80, "quiz/02": 20 });
+  assert.match(told[0], /storage is full: your progress cannot be saved here/);
+  assert.equal(store.keeps, false);
+});
+
+test("storage denied: everything works as long as the page is open, in all its bundles, and the learner is told", () => {
+  const told = [];
+  const memory = {};
+  const one = new Store(null, () => new Date("2026-06-10T12:00:00Z"), { tell: (text) => told.push(text), memory });
+  const other = new Store(null, () => new Date("2026-06-10T12:00:00Z"), { memory });
+  assert.equal(one.award("quiz/01", 50), 50);
+  assert.equal(other.points(), 50);
+  assert.match(told[0], /kept only until you leave it/);
+});
+
+test("a program that is too long is refused in words when it is written; nothing else is lost", () => {
+  const told = [];
+  const storage = new Storage();
+  const store = new Store(storage, () => new Date("2026-06-10T12:00:00Z"), { tell: (text) => told.push(text) });
+  store.award("quiz/01", 80);
+  store.keepProgram("01", { source: "print(1)" });
+  store.keepProgram("01", { source: "#".repeat(58_000) });
+  assert.equal(store.points(), 80);
+  assert.equal(store.program("01").source, "print(1)");
+  assert.match(told[0], /58,000 characters.*more than 50,000 are not kept/);
+});
+
+test("one damaged entry costs nothing else: a too long program that an earlier page wrote is cut", () => {
+  const { store, storage } = at("2026-06-10T12:00:00Z");
+  store.award("quiz/01", 80);
+  const document = JSON.parse(storage.getItem(KEY));
+  document.code["01"] = { source: "x".repeat(58_000), tries: 2, passed: true };
+  document.quizzes["01"] = "damaged";
+  storage.setItem(KEY, JSON.stringify(document));
+  assert.equal(store.points(), 80);
+  assert.deepEqual(
+    [store.program("01").source.length, store.program("01").tries, store.quiz("01").tries],
+    [50_000, 2, 0],
+  );
+});
+
+test("progress that an earlier page laid aside because of one entry is found again", () => {
+  const { store, storage } = at("2026-06-10T12:00:00Z");
+  store.award("quiz/01", 80);
+  const document = JSON.parse(storage.getItem(KEY));
+  document.code["01"] = { source: "x".repeat(58_000), tries: 2, passed: true };
+  storage.setItem(`${KEY}:unreadable`, JSON.stringify(document));
+  storage.removeItem(KEY);
+  assert.equal(store.points(), 80);
+});
+
+test("a document and an export of version 1 are read, and the figures' answers of that time with them", () => {
+  const { storage } = at("2026-06-10T12:00:00Z");
+  const old = JSON.parse(FULL);
+  delete old.figures;
+  old.version = 1;
+  storage.setItem("llm-course.asked", JSON.stringify({ "How many GPUs?": 3, "Which?": null }));
+  storage.setItem(KEY, JSON.stringify(old));
+  const { store } = at("2026-06-10T12:00:00Z", storage);
+  assert.deepEqual(store.figureAnswer("sizing-gpus", "How many GPUs?"), { guess: 3 });
+  assert.deepEqual(store.figureAnswer("other", "Which?"), { guess: null });
+  assert.equal(store.figureAnswer("other", "Never asked?"), null);
+  store.award("quiz/03", 50);
+  assert.equal(storage.getItem("llm-course.asked"), null);
+  assert.deepEqual(store.figureAnswer("sizing-gpus", "How many GPUs?"), { guess: 3 });
+  assert.deepEqual(at("2026-06-10T12:00:00Z").store.import(JSON.stringify(old)), { ok: true });
+});
+
+test("an export holds the figures' answers and the chosen GPU, and an import brings them back", () => {
+  const { store, storage } = at("2026-06-10T12:00:00Z");
+  store.keepFigureAnswer("draft-length", 4);
+  storage.setItem("llm-course.gpu", "h200");
+  const other = at("2026-06-10T12:00:00Z");
+  assert.deepEqual(other.store.import(store.export()), { ok: true });
+  assert.deepEqual(other.store.figureAnswer("draft-length", ""), { guess: 4 });
+  assert.equal(other.storage.getItem("llm-course.gpu"), "h200");
+});
+
+test("forgetting everything leaves nothing of the course in the browser", () => {
+  const { store, storage } = at("2026-06-10T12:00:00Z");
+  store.award("quiz/01", 50);
+  store.keepFigureAnswer("draft-length", 4);
+  storage.setItem("llm-course.asked", '{"How many?": 3}');
+  storage.setItem("llm-course.gpu", "h200");
+  storage.setItem(`${KEY}:unreadable`, "{broken");
+  store.clear();
+  assert.deepEqual([...storage.values.keys()], []);
+  assert.equal(store.figureAnswer("x", "How many?"), null);
+});
+
+test("days ahead of today's are ignored in the streak", () => {
+  assert.equal(streakLength(["2026-06-09", "2026-06-10", "2099-01-01"], "2026-06-10"), 2);
 });

@@ -127,10 +127,12 @@ def test_axe_finds_nothing_in_the_light_and_in_the_dark_before_and_after_a_guess
 def test_a_round_by_keyboard_alone_and_what_it_announces(visit: Any) -> None:
     page = visit()
     box = figure(page, "roofline", shown=False)
-    choice = box.get_by_role("radio", name="About batch 295")
-    choice.focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
+    options = box.get_by_role("radio")
+    options.first.focus()
+    page.keyboard.press("Space")
+    for _ in range(2):
+        if not box.get_by_role("radio", name="At no batch size").is_checked():
+            page.keyboard.press("ArrowDown")
     expect(box.get_by_role("radio", name="At no batch size")).to_be_checked()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")  # Commit
@@ -166,16 +168,16 @@ def test_a_round_by_keyboard_alone_and_what_it_announces(visit: Any) -> None:
 def test_a_wrong_guess_is_told_why_and_becomes_a_review_item(visit: Any) -> None:
     page = visit()
     box = figure(page, "roofline", shown=False)
-    box.get_by_role("radio", name="About batch 295").check()
+    box.get_by_role("radio", name="About batch 296").check()
     box.get_by_role("button", name="Commit").click()
-    expect(box.locator("css=.ask")).to_contain_text("You said About batch 295.")
+    expect(box.locator("css=.ask")).to_contain_text("You said: About batch 296.")
     expect(box.locator("css=.ask")).to_contain_text("Each sequence also reads its own KV cache")
     kept = progress(page)
     assert kept["predictions"]["roofline-crossing"]["correct"] is False
     assert "prediction/roofline-crossing" in kept["review"]
 
     sizing = figure(page, "sizing", shown=False)
-    sizing.get_by_role("spinbutton", name="Your guess in GPUs").fill("3")
+    sizing.get_by_role("textbox", name="Your answer in GPUs").fill("3")
     page.keyboard.press("Enter")
     expect(sizing.locator("css=.right")).to_be_visible()
     kept = progress(page)
@@ -183,10 +185,91 @@ def test_a_wrong_guess_is_told_why_and_becomes_a_review_item(visit: Any) -> None
     assert list(kept["review"]) == ["prediction/roofline-crossing"]
 
 
+def test_every_number_box_takes_thousands_separators_and_the_digits_of_other_scripts(visit: Any) -> None:
+    page = visit()
+    roofline = figure(page, "roofline")
+    context = roofline.get_by_role("spinbutton", name="Context, exact value")
+    for typed in ("4,096", "4 096", "٤٠٩٦", "４０９６"):
+        context.fill("64")
+        page.keyboard.press("Enter")
+        context.fill(typed)
+        page.keyboard.press("Enter")
+        expect(said(roofline)).to_contain_text("4,096 tokens of context")
+    batching = figure(page, "batching", shown=False)
+    drawn = batching.get_by_role("spinbutton", name="64", exact=True)
+    drawn.fill("６,０００")
+    page.keyboard.press("Tab")
+    expect(said(batching)).to_contain_text("Your guess at batch 64: 6,000 tokens/s")
+    sizing = figure(page, "sizing", shown=False)
+    sizing.get_by_role("textbox", name="Your answer in GPUs").fill("٣")
+    page.keyboard.press("Enter")
+    expect(sizing.locator("css=.right")).to_be_visible()
+
+
+def test_arrow_keys_step_a_number_box_as_its_slider(visit: Any) -> None:
+    page = visit()
+    box = figure(page, "draft").get_by_role("spinbutton", name="Acceptance α")
+    box.press("ArrowUp")
+    expect(box).to_have_value("0.81")
+    box.press("ArrowDown")
+    box.press("ArrowDown")
+    expect(box).to_have_value("0.79")
+
+
+@pytest.mark.parametrize("name", [name for name in FIGURES if name != "speculative"])
+def test_an_answered_figure_stays_open_after_a_reload_with_its_state_in_the_address(visit: Any, name: str) -> None:
+    page = visit()
+    box = figure(page, name)
+    slider = box.get_by_role("slider", name=SLIDERS[name])
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url(f"**{name}.**")
+    page.reload()
+    again = figure(page, name, shown=False)
+    expect(again.get_by_role("button", name="Commit")).to_have_count(0)
+    expect(again.get_by_role("slider").first).to_be_enabled()
+
+
+def test_a_shared_link_shows_its_state_and_asks_about_the_start(visit: Any) -> None:
+    box = figure(visit("?quantization.outlier=1.5"), "quantization", shown=False)
+    expect(box.get_by_role("slider").first).to_be_enabled()
+    expect(box.locator("css=.ask")).to_contain_text("none but one beyond ±2, share one 4-bit scale. That one is 8.")
+    box.get_by_role("button", name="Reset").click()
+    expect(box.get_by_role("button", name="Commit")).to_be_visible()
+
+
+def test_ten_key_presses_on_a_slider_are_spoken_once(visit: Any) -> None:
+    page = visit()
+    box = figure(page, "roofline")
+    page.wait_for_timeout(700)
+    said(box).evaluate(
+        "live => { globalThis.spoken = []; new MutationObserver(() => globalThis.spoken.push(live.textContent))"
+        ".observe(live, { childList: true, characterData: true, subtree: true }); }"
+    )
+    box.get_by_role("slider", name="Batch").focus()
+    for _ in range(10):
+        page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(900)
+    spoken = page.evaluate("globalThis.spoken")
+    assert len(spoken) == 1
+    assert spoken[0] == box.locator("css=.say").inner_text()
+
+
+def test_a_panel_that_is_there_does_not_fade_in_again(visit: Any) -> None:
+    page = visit()
+    box = figure(page, "batching")
+    page.wait_for_timeout(400)
+    box.get_by_role("slider", name="Batch").focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+        panel = box.locator("css=.panel").nth(1)
+        assert panel.evaluate("e => [Number(getComputedStyle(e).opacity), e.getAnimations().length]") == [1, 0]
+
+
 def test_an_empty_guess_is_asked_for_again(visit: Any) -> None:
     box = figure(visit(), "draft", shown=False)
     box.get_by_role("button", name="Commit").click()
-    expect(box.get_by_role("alert").filter(has_text="Type a number first")).to_be_visible()
+    expect(box.get_by_role("alert").filter(has_text="Type a number")).to_be_visible()
 
 
 def test_a_throughput_curve_is_drawn_by_mouse_or_typed_and_judged_at_batch_64(visit: Any) -> None:
@@ -195,10 +278,10 @@ def test_a_throughput_curve_is_drawn_by_mouse_or_typed_and_judged_at_batch_64(vi
     handle = box.locator("css=[data-drag=guess-3]")
     area = handle.bounding_box()
     assert area is not None
-    x = area["x"] + area["width"] / 2
-    page.mouse.move(x, area["y"] + area["height"] - 5)
+    x, y = area["x"] + area["width"] / 2, area["y"] + area["height"] / 2
+    page.mouse.move(x, y)
     page.mouse.down()
-    page.mouse.move(x, area["y"] + area["height"] * 0.4, steps=5)
+    page.mouse.move(x, y - 120, steps=5)
     page.mouse.up()
     typed = box.get_by_role("spinbutton", name="64", exact=True)
     assert float(typed.input_value()) > 1000
@@ -254,9 +337,9 @@ def test_the_outlier_can_be_dragged(visit: Any) -> None:
     area = box.locator("css=[data-drag=outlier]").bounding_box()
     assert area is not None
     x, y = area["x"] + area["width"] / 2, area["y"] + area["height"] / 2
-    page.mouse.move(x, y - 50)
+    page.mouse.move(x, y)
     page.mouse.down()
-    page.mouse.move(x, y - 5, steps=4)
+    page.mouse.move(x, y + 70, steps=4)
     page.mouse.up()
     assert abs(float(box.get_by_role("spinbutton", name="The outlier").input_value())) < 3
 
@@ -279,12 +362,12 @@ def test_one_choice_of_gpu_changes_every_number_of_the_page_and_is_kept(visit: A
 
 def test_the_address_holds_the_state_and_a_broken_one_does_no_harm(visit: Any) -> None:
     page = visit("?roofline.batch=64&roofline.model=llama-2-7b&sizing.n_gpus=900&paged.lengths=5,x&draft.alpha=abc")
-    box = figure(page, "roofline")
+    box = figure(page, "roofline", shown=False)
     expect(said(box)).to_contain_text("Decode at batch 64")
     expect(box.get_by_label("Model")).to_have_value("llama-2-7b")
-    expect(figure(page, "sizing").get_by_role("spinbutton", name="GPUs, exact value")).to_have_value("16")
-    expect(figure(page, "paged").get_by_role("textbox")).to_have_value("37, 120, 64, 9")
-    expect(figure(page, "draft").get_by_role("spinbutton", name="Acceptance α")).to_have_value("0.8")
+    expect(figure(page, "sizing", shown=False).get_by_role("spinbutton", name="GPUs, exact value")).to_have_value("16")
+    expect(figure(page, "paged", shown=False).get_by_role("textbox")).to_have_value("37, 120, 64, 9")
+    expect(figure(page, "draft", shown=False).get_by_role("spinbutton", name="Acceptance α")).to_have_value("0.8")
     box.get_by_role("spinbutton", name="Batch, exact value").fill("32")
     page.wait_for_url("**roofline.batch=32**")
 

@@ -1,4 +1,5 @@
 // Batching: the learner draws how throughput grows with the batch; then the bound, the memory wall, and latency.
+import { parseNumber } from "../shared/answers.js";
 import { explorer } from "../shared/explorer.js";
 import { bytes, esc, fixed, int, num, tick } from "../shared/format.js";
 import { batchSlider, bitsChoice, contextSlider, MODELS, modelChoice } from "../shared/models.js";
@@ -106,7 +107,7 @@ function throughput(state, { gpu, width, shown, still }, guess) {
       parts.push(dot(x, y, { color: "purple", r: shown ? 4 : 8 }));
       if (!shown && !still)
         parts.push(
-          `<rect data-drag="guess-${i}" x="${px(x - 24)}" y="${px(plot.top)}" width="48" height="${px(plot.bottom - plot.top)}" fill="transparent" style="cursor:ns-resize;touch-action:none"/>`,
+          `<circle data-drag="guess-${i}" cx="${px(x)}" cy="${px(y)}" r="24" fill="transparent" style="cursor:ns-resize;touch-action:none"/>`,
         );
     });
     const [x, y] = at[2];
@@ -190,8 +191,8 @@ function view(state, env) {
   const left = throughput(state, { ...env, width }, guess);
   const boxes = shown
     ? ""
-    : `<div class="row"><span class="note">Your guess in tokens/s at batch</span>${DRAWN.map((batch, i) => `<label>${batch} <input type="number" min="1" step="1" style="width:5.5em" data-change="guess" data-index="${i}" data-key="guess-${i}" value="${Math.round(guess[i])}"></label>`).join("")}</div>`;
-  const figure = `<div class="panels"><div class="panel">${left.picture}</div>${shown ? `<div class="panel fade">${frontier(state, { ...env, width })}</div>` : ""}</div>${boxes}`;
+    : `<div class="row"><span class="note">Your guess in tokens/s at batch</span>${DRAWN.map((batch, i) => `<label>${batch} <input type="text" role="spinbutton" class="number-box" inputmode="decimal" autocomplete="off" aria-valuenow="${Math.round(guess[i])}" data-change="guess" data-index="${i}" data-key="guess-${i}" value="${Math.round(guess[i])}"></label>`).join("")}</div>`;
+  const figure = `<div class="panels"><div class="panel">${left.picture}</div>${shown ? `<div class="panel fade" data-fade="frontier">${frontier(state, { ...env, width })}</div>` : ""}</div>${boxes}`;
   const here = batchRows(model, gpu, state, [state.batch])[0];
   const wall = memoryWall(model, gpu, state);
   const best = bestBatch(model, gpu, state, state.slo / 1e3);
@@ -236,7 +237,11 @@ export default explorer({
   question,
   view,
   actions: {
-    guess: (api, { index, value }) => Number(value) > 0 && change(api, Number(index), Number(value)),
+    guess(api, { index, value }) {
+      const { value: rate } = parseNumber(value, "tokens/s");
+      if (rate > 0) change(api, Number(index), rate);
+      else api.local({}); // drawn anew, with the number that was there
+    },
   },
   drag(api, what, { y }) {
     change(api, Number(what.slice(6)), throughput(api.state, { ...api.env, width: api.env.width }, null).invert(y));

@@ -41,13 +41,16 @@ class PageModel {
     this.urlKeys = [];
     this.callbacks = {};
     this.changed = new Set();
+    this.linked = false; // does the address hold a state of this figure?
     for (const [key, text] of new URLSearchParams(location.search)) {
       const name = key.startsWith(`${id}.`) ? key.slice(id.length + 1) : "";
-      if (Object.hasOwn(state, name)) this.state[name] = fromText(text, state[name]) ?? state[name];
+      if (!Object.hasOwn(state, name)) continue;
+      this.linked = true;
+      this.state[name] = fromText(text, state[name]) ?? state[name];
     }
   }
   get(key) {
-    return this.state[key];
+    return key === "start" ? this.start : this.state[key];
   }
   set(key, value) {
     if (typeof key === "object") return Object.entries(key).forEach(([name, one]) => this.set(name, one));

@@ -105,7 +105,7 @@ function pool(state, found, cache, touched, { width, shown }) {
       owners[block].forEach((owner, i) => parts.push(rect(x, y + i * strip, wide, strip, { fill: colorOf(owner) })));
       if (touched.includes(block))
         parts.push(
-          `<rect class="fade" x="${px(x - 1)}" y="${px(y - 1)}" width="${cell + 2}" height="${tall + 2}" fill="none" stroke="${c("ink")}" stroke-width="2.5" rx="3"/>`,
+          `<rect class="fade" data-fade="${block}-${state.events.length}" x="${px(x - 1)}" y="${px(y - 1)}" width="${cell + 2}" height="${tall + 2}" fill="none" stroke="${c("ink")}" stroke-width="2.5" rx="3"/>`,
         );
     }
     const users = cache.references[block];
@@ -151,7 +151,7 @@ function view(state, env) {
   const undo =
     state.events.length && !still ? '<button data-act="undo" data-key="undo">Take the last step back</button>' : "";
   const steps = told.length
-    ? `<p class="sub">What just happened</p><ol class="steps fade">${told.map((one) => `<li>${esc(one)}</li>`).join("")}</ol>${undo}`
+    ? `<p class="sub">What just happened</p><ol class="steps fade" data-fade="steps-${state.events.length}">${told.map((one) => `<li>${esc(one)}</li>`).join("")}</ol>${undo}`
     : "";
   const figure =
     `<div class="panels"><div class="panel"><p class="sub">Contiguous<span class="note">${share(found.contiguousWaste, found.contiguous)}</span></p>${contiguous(found, { ...env, width })}</div>` +

@@ -103,7 +103,7 @@ function stems(state, now, { width, shown, still }) {
   );
   if (!still)
     parts.push(
-      `<rect data-drag="outlier" x="${px(x - 22)}" y="0" width="44" height="${height}" fill="transparent" style="cursor:ns-resize;touch-action:none"/>`,
+      `<circle data-drag="outlier" cx="${px(x)}" cy="${px(y)}" r="24" fill="transparent" style="cursor:ns-resize;touch-action:none"/>`,
     );
   parts.push(
     text(plot.right, height - 5, `${n} weights, ${plural(Math.ceil(n / state.group), "group")}`, {

@@ -38,16 +38,33 @@ const GROUPED = /^[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?$/;
 const DECIMAL_COMMA = /^[+-]?\d+,\d+$/;
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
-/** The number that a learner typed: {value} or {why}. "1,472" and "1 472" are thousands, "4,79" is a decimal comma. */
+const isDigit = (code) => /\p{Nd}/u.test(String.fromCodePoint(code));
+
+/** A digit of any script as 0 to 9: Unicode keeps the ten digits of a script together and in order. */
+function asciiDigit(digit) {
+  const code = digit.codePointAt(0);
+  let value = 0;
+  while (value < 9 && isDigit(code - value - 1)) value += 1;
+  return String(value);
+}
+
+/**
+ * Read the number that a learner typed, alike in every number box: {value} or {why}.
+ *
+ * "1,472" and "1 472" are thousands, "4,79" is a decimal comma, and digits of any script are digits.
+ */
 export function parseNumber(typed, unit = "") {
   let text = typed
     .normalize("NFKC")
+    .replace(/\p{Nd}/gu, asciiDigit)
+    .replaceAll("٫", ".")
+    .replaceAll("٬", ",")
     .trim()
     .replaceAll("−", "-")
     .replace(/^[~≈]\s*/, "");
   if (text === "") return { why: "Type a number." };
   if (unit && text.toLowerCase().endsWith(unit.toLowerCase())) text = text.slice(0, -unit.length).trim();
-  text = text.replace(/(\d)[\s'_](?=\d{3}\b)/g, "$1");
+  text = text.replace(/(\d)[\s'’_](?=\d{3}\b)/g, "$1");
   if (GROUPED.test(text)) text = text.replaceAll(",", "");
   else if (DECIMAL_COMMA.test(text)) text = text.replace(",", ".");
   const value = NUMBER.test(text) ? Number(text) : NaN;

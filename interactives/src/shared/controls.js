@@ -1,5 +1,6 @@
 // Controls as data: a slider with its number box, a choice, a check box, a line of text. Both ends of a pair set the
 // same value; what cannot be used is said beside the control and changes nothing.
+import { parseNumber } from "./answers.js";
 import { esc, fixed, int, num, tick } from "./format.js";
 
 /** Whole numbers from min to max, evenly spread over the logarithm, about `perOctave` to each doubling. */
@@ -54,7 +55,10 @@ function markup(spec, id) {
         ? `min="0" max="${spec.stops.length - 1}" step="1"`
         : `min="${spec.min}" max="${spec.max}" step="${spec.step ?? 1}"`;
       const unit = spec.unit ? `<span>${esc(spec.unit)}</span>` : "";
-      return `<div class="control"><div class="top"><label for="${id}">${label}</label><span class="value"><input type="number" id="${id}-box" data-key="${spec.key}-box" inputmode="decimal" min="${spec.min}" max="${spec.max}" step="any" aria-label="${label}, exact value${spec.unit ? ` in ${esc(spec.unit)}` : ""}" aria-describedby="${id}-fault">${unit}</span></div><input type="range" id="${id}" data-key="${spec.key}" ${range}>${fault}</div>`;
+      const name = `${label}, exact value${spec.unit ? ` in ${esc(spec.unit)}` : ""}`;
+      // A text field, since a number field takes no thousands separators and only its own locale's digits.
+      const box = `<input type="text" role="spinbutton" class="number-box" id="${id}-box" data-key="${spec.key}-box" inputmode="decimal" autocomplete="off" aria-valuemin="${spec.min}" aria-valuemax="${spec.max}" aria-label="${name}" aria-describedby="${id}-fault">`;
+      return `<div class="control"><div class="top"><label for="${id}">${label}</label><span class="value">${box}${unit}</span></div><input type="range" id="${id}" data-key="${spec.key}" ${range}>${fault}</div>`;
     }
     case "choice": {
       const options = spec.options
@@ -70,74 +74,102 @@ function markup(spec, id) {
   throw new Error(`no control ${spec.kind}`);
 }
 
-/** Fills `box` with the controls; `set(key, value)` is told of every change. Returns a function that shows a state. */
+/** What is wrong with the text of a number box, or "" with its value. */
+function readNumber(spec, text) {
+  const { value } = parseNumber(text, spec.unit);
+  const listed = !spec.only || spec.stops.includes(value);
+  if (value >= spec.min && value <= spec.max && (fine(spec) || Number.isInteger(value)) && listed) {
+    return { value, fault: "" };
+  }
+  const kind = fine(spec) ? "number" : "whole number";
+  const range = `A ${kind} from ${tick(spec.min)} to ${fixed(spec.max)}, please.`;
+  return { fault: spec.only ? `One of ${spec.stops.join(", ")}, please.` : range };
+}
+
+/** The next value up or down, as the slider has it. */
+function stepped(spec, value, direction) {
+  if (!spec.stops) {
+    const next = value + direction * (spec.step ?? 1);
+    return Number(Math.min(spec.max, Math.max(spec.min, next)).toPrecision(12));
+  }
+  const beyond = direction > 0 ? spec.stops.filter((stop) => stop > value) : spec.stops.filter((stop) => stop < value);
+  return (direction > 0 ? beyond[0] : beyond.at(-1)) ?? value;
+}
+
+function wireNumber(spec, { main, box, fault }, set) {
+  let now = spec.min;
+  const typed = (final) => {
+    const { value, fault: wrong } = readNumber(spec, box.value);
+    if (wrong && !final) return;
+    box.setAttribute("aria-invalid", String(wrong !== ""));
+    fault.textContent = wrong;
+    if (!wrong && value !== now) set(spec.key, value);
+  };
+  main.addEventListener("input", () => {
+    fault.textContent = "";
+    set(spec.key, spec.stops ? spec.stops[Number(main.value)] : Number(main.value));
+  });
+  box.addEventListener("change", () => typed(true));
+  box.addEventListener("input", () => !spec.only && typed(false));
+  box.addEventListener("keydown", (event) => {
+    const direction = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+    if (direction === undefined) return;
+    event.preventDefault();
+    set(spec.key, stepped(spec, now, direction));
+  });
+  return (state) => {
+    now = state[spec.key];
+    if (!box.matches(":focus") || readNumber(spec, box.value).value !== now) box.value = String(now);
+    box.setAttribute("aria-valuenow", String(now));
+    box.removeAttribute("aria-invalid");
+    fault.textContent = "";
+    main.value = spec.stops ? nearest(spec.stops, now) : now;
+    main.setAttribute("aria-valuetext", say(spec, now));
+  };
+}
+
+function wireText(spec, { main, fault }, set) {
+  main.addEventListener("change", () => {
+    try {
+      const value = spec.parse(main.value);
+      fault.textContent = "";
+      main.setAttribute("aria-invalid", "false");
+      set(spec.key, value);
+    } catch (error) {
+      fault.textContent = error.message;
+      main.setAttribute("aria-invalid", "true");
+    }
+  });
+  return (state) => {
+    main.value = spec.format(state[spec.key]);
+  };
+}
+
+function wireCheck(spec, { main }, set) {
+  main.addEventListener("change", () => set(spec.key, main.checked));
+  return (state) => {
+    main.checked = state[spec.key];
+  };
+}
+
+function wireChoice(spec, { main }, set) {
+  main.addEventListener("change", () => set(spec.key, spec.options[main.selectedIndex][0]));
+  return (state) => {
+    main.selectedIndex = spec.options.findIndex(([value]) => value === state[spec.key]);
+  };
+}
+
+const WIRES = { number: wireNumber, text: wireText, check: wireCheck, choice: wireChoice };
+
+/** Fill `box` with the controls; `set(key, value)` is told of every change. Returns a function that shows a state. */
 export function build(box, specs, prefix, set) {
   box.innerHTML = specs.map((spec) => markup(spec, `${prefix}-${spec.key}`)).join("");
   const find = (key, part = "") => box.querySelector(`#${prefix}-${key}${part}`);
-  const show = [];
-  for (const spec of specs) {
-    const main = find(spec.key);
-    const fault = find(spec.key, "-fault");
-    if (spec.kind === "number") {
-      const number = find(spec.key, "-box");
-      const slide = (value) => {
-        main.value = spec.stops ? nearest(spec.stops, value) : value;
-        main.setAttribute("aria-valuetext", say(spec, value));
-      };
-      main.addEventListener("input", () => {
-        fault.textContent = "";
-        set(spec.key, spec.stops ? spec.stops[Number(main.value)] : Number(main.value));
-      });
-      const typed = () => {
-        const value = Number(number.value);
-        const whole = fine(spec) ? "" : "whole ";
-        const listed = !spec.only || spec.stops.includes(value);
-        const good =
-          number.value !== "" &&
-          value >= spec.min &&
-          value <= spec.max &&
-          (!whole || Number.isInteger(value)) &&
-          listed;
-        number.setAttribute("aria-invalid", String(!good));
-        fault.textContent = good
-          ? ""
-          : spec.only
-            ? `One of ${spec.stops.join(", ")}, please.`
-            : `A ${whole}number from ${tick(spec.min)} to ${fixed(spec.max)}, please.`;
-        if (good) set(spec.key, value);
-      };
-      number.addEventListener("change", typed);
-      number.addEventListener(
-        "input",
-        () => !spec.only && number.value !== "" && Number(number.value) >= spec.min && typed(),
-      );
-      show.push((state) => {
-        if (!number.matches(":focus") || Number(number.value) !== state[spec.key])
-          number.value = String(state[spec.key]);
-        number.removeAttribute("aria-invalid");
-        fault.textContent = "";
-        slide(state[spec.key]);
-      });
-    } else if (spec.kind === "check") {
-      main.addEventListener("change", () => set(spec.key, main.checked));
-      show.push((state) => (main.checked = state[spec.key]));
-    } else if (spec.kind === "choice") {
-      main.addEventListener("change", () => set(spec.key, spec.options[main.selectedIndex][0]));
-      show.push((state) => (main.selectedIndex = spec.options.findIndex(([value]) => value === state[spec.key])));
-    } else {
-      main.addEventListener("change", () => {
-        try {
-          const value = spec.parse(main.value);
-          fault.textContent = "";
-          main.setAttribute("aria-invalid", "false");
-          set(spec.key, value);
-        } catch (error) {
-          fault.textContent = error.message;
-          main.setAttribute("aria-invalid", "true");
-        }
-      });
-      show.push((state) => (main.value = spec.format(state[spec.key])));
-    }
-  }
-  return (state) => show.forEach((each) => each(state));
+  const shows = specs.map((spec) => {
+    const parts = { main: find(spec.key), box: find(spec.key, "-box"), fault: find(spec.key, "-fault") };
+    return WIRES[spec.kind](spec, parts, set);
+  });
+  return (state) => {
+    for (const show of shows) show(state);
+  };
 }

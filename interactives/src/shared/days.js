@@ -23,13 +23,13 @@ export const isDay = (text) =>
 export const REST_DAYS = 2;
 
 /**
- * How many study days the streak that reaches until `today` has; rest days neither count nor end it.
- * `days`: study days, each once, in order.
+ * Count the study days of the streak that reaches until `today`; rest days neither count nor end it.
+ * `days`: study days, each once, in order. Days after today come from a clock that was wrong and do not count.
  */
 export function streakLength(days, today) {
   let length = 0;
   let next = today;
-  for (const day of [...days].reverse()) {
+  for (const day of days.filter((day) => day <= today).reverse()) {
     if (daysBetween(day, next) > REST_DAYS + 1) break;
     length += 1;
     next = day;

@@ -1,10 +1,13 @@
-// The shape of the progress document, checked before anything is stored: a broken or foreign file is refused with the
-// place that is wrong, so that it can change nothing.
+// The shape of the progress document. An import is checked before it replaces anything, and a refusal names the place
+// that is wrong. What the browser itself kept is mended entry by entry, so that one damaged entry costs nothing else.
+//
+// Version 2 added `figures`, the answers to the questions of the interactive figures.
 
 import { isDay } from "./days.js";
 
 export const FORMAT = "llm-serving-course progress";
-export const VERSION = 1;
+export const VERSION = 2;
+export const LONGEST_PROGRAM = 50_000; // characters
 
 export const emptyDocument = () => ({
   format: FORMAT,
@@ -13,6 +16,7 @@ export const emptyDocument = () => ({
   quizzes: {},
   opening: {},
   predictions: {},
+  figures: {},
   review: {},
   code: {},
   streak: { on: false, days: [] },
@@ -28,6 +32,8 @@ const isMoment = (value) => typeof value === "string" && isDay(value.slice(0, 10
 const isNumberOrText = (value) => isNumber(value) || isText(500)(value);
 const isAnswer = (value) =>
   isNumber(value) || isText(300)(value) || (Array.isArray(value) && value.length <= 20 && value.every(isCount));
+const isGuess = (value) =>
+  value === null || isNumberOrText(value) || (Array.isArray(value) && value.length <= 20 && value.every(isNumber));
 const optional = (check) => (value) => value === undefined || check(value);
 
 const shape = (fields) => (value) =>
@@ -70,33 +76,64 @@ const SECTIONS = {
   opening: openingAnswers,
   predictions: shape({ guess: isNumberOrText, correct: isFlag }),
   review: (value) => quizItem(value) || predictionItem(value),
-  code: shape({ source: isText(50_000), tries: isCount, passed: isFlag }),
+  figures: shape({ guess: isGuess }),
+  code: shape({ source: isText(LONGEST_PROGRAM), tries: isCount, passed: isFlag }),
 };
 
 const FORBIDDEN_NAMES = ["__proto__", "constructor", "prototype"];
+const isGood = (check, name, value) => !FORBIDDEN_NAMES.includes(name) && name.length <= 200 && check(value);
+const inOrder = (days) => days.every((day, index) => isDay(day) && (index === 0 || days[index - 1] < day));
 
-/** null for a good document, else one sentence that says what is wrong with it. */
-export function whatIsWrong(document) {
-  if (!isObject(document) || document.format !== FORMAT) {
+/** The document of an earlier version with the sections that came later; others are returned as they are. */
+export function upgrade(document) {
+  if (!isObject(document) || document.version !== 1) return document;
+  return { ...document, version: VERSION, figures: document.figures ?? {} };
+}
+
+/** Say in one sentence that `value` is no document of this course and version, or return null. */
+function whyForeign(value) {
+  if (!isObject(value) || value.format !== FORMAT) {
     return "This is no progress file of this course: its first entry is not the course's.";
   }
-  if (!Number.isInteger(document.version) || document.version < 1) return "The file does not say its version.";
-  if (document.version > VERSION) {
-    return `The file is of version ${document.version}, this page knows ${VERSION}: reload the page, then try again.`;
+  if (!Number.isInteger(value.version) || value.version < 1) return "The file does not say its version.";
+  if (value.version > VERSION) {
+    return `The file is of version ${value.version}, this page knows ${VERSION}: reload the page, then try again.`;
   }
-  const known = [...Object.keys(emptyDocument()), "exported"];
+  return null;
+}
+
+/** Say in one sentence what is wrong with a document of this version, or return null for a good one. */
+export function whatIsWrong(document) {
+  const foreign = whyForeign(document);
+  if (foreign !== null) return foreign;
+  const known = [...Object.keys(emptyDocument()), "exported", "gpu"];
   const stranger = Object.keys(document).find((name) => !known.includes(name));
   if (stranger !== undefined) return `The file holds something unknown: "${stranger.slice(0, 40)}".`;
+  if (!optional(isText(100))(document.gpu)) return 'The file is damaged at "gpu".';
   for (const [section, check] of Object.entries(SECTIONS)) {
     if (!isObject(document[section])) return `The file is incomplete: "${section}" is missing.`;
     for (const [name, value] of Object.entries(document[section])) {
-      if (FORBIDDEN_NAMES.includes(name) || name.length > 200 || !check(value)) {
-        return `The file is damaged at "${section}", entry "${name.slice(0, 80)}".`;
-      }
+      if (!isGood(check, name, value)) return `The file is damaged at "${section}", entry "${name.slice(0, 80)}".`;
     }
   }
   const streak = document.streak;
   if (!shape({ on: isFlag, days: Array.isArray })(streak)) return 'The file is incomplete: "streak" is missing.';
-  const inOrder = streak.days.every((day, index) => isDay(day) && (index === 0 || streak.days[index - 1] < day));
-  return inOrder ? null : 'The file is damaged at "streak": its days are no dates in order.';
+  return inOrder(streak.days) ? null : 'The file is damaged at "streak": its days are no dates in order.';
+}
+
+/** Every good entry of a document that this browser kept; null where it is none of ours. Programs are cut to length. */
+export function mend(value) {
+  const document = upgrade(value);
+  if (whyForeign(document) !== null) return null;
+  const mended = emptyDocument();
+  for (const [section, check] of Object.entries(SECTIONS)) {
+    for (const [name, entry] of Object.entries(isObject(document[section]) ? document[section] : {})) {
+      const cut = section === "code" && typeof entry?.source === "string";
+      const kept = cut ? { ...entry, source: entry.source.slice(0, LONGEST_PROGRAM) } : entry;
+      if (isGood(check, name, kept)) mended[section][name] = kept;
+    }
+  }
+  const { on, days } = isObject(document.streak) ? document.streak : {};
+  mended.streak = { on: on === true, days: Array.isArray(days) ? [...new Set(days.filter(isDay))].sort() : [] };
+  return mended;
 }

@@ -1,5 +1,6 @@
-// What the browser remembers of a learner: points, answers, the review queue, the streak. One JSON document in
-// localStorage, the same for JupyterLab and the site; nothing leaves the browser unless the learner exports it.
+// What the browser remembers of a learner: points, answers, programs, the review queue, the streak. One JSON document in
+// localStorage, for quizzes, predictions, figures and practice alike; nothing leaves the browser unless it is exported.
+// Where the browser cannot store it, it stays in the page's memory and the learner is told once.
 //
 // Every change reads the document afresh, so that two open tabs do not undo each other. Missed questions come back on
 // later days by FSRS (npm ts-fsrs): after 1 day, and when then answered rightly after 3, 8, 22 days more. It is given
@@ -7,62 +8,126 @@
 
 import { createEmptyCard, fsrs, Rating } from "ts-fsrs";
 import { daysBetween, localDay, REST_DAYS, streakLength } from "./days.js";
-import { emptyDocument, VERSION, whatIsWrong } from "./progress_file.js";
+import { tellOnce } from "./notice.js";
+import { emptyDocument, LONGEST_PROGRAM, mend, upgrade, whatIsWrong } from "./progress_file.js";
 
 export const KEY = "llm-course.progress";
 export const CHANGED = "llm-course:progress"; // event on window after each change
 const scheduler = fsrs({ enable_fuzz: false, enable_short_term: false });
 
-/** Stands in for localStorage where the browser forbids it: everything works, nothing is remembered. */
-function forgetful() {
-  const values = new Map();
-  return {
-    getItem: (key) => values.get(key) ?? null,
-    setItem: (key, value) => values.set(key, value),
-    removeItem: (key) => values.delete(key),
-  };
-}
+const UNREADABLE = `${KEY}:unreadable`; // a document that could not be read as it was
+const ASKED = "llm-course.asked"; // where the figures kept their answers before version 2
+const GPU = "llm-course.gpu"; // gpu.js writes it
 
+const FULL = "This browser's storage is full: your progress cannot be saved here. Export it on the progress page.";
+const DENIED = "This browser stores nothing for this page: your answers are kept only until you leave it.";
+
+/** localStorage, or null where the browser forbids it. */
 export function browserStorage() {
   try {
-    globalThis.localStorage.setItem(`${KEY}:try`, "1");
-    globalThis.localStorage.removeItem(`${KEY}:try`);
-    return globalThis.localStorage;
+    return globalThis.localStorage ?? null;
   } catch {
-    return forgetful();
+    return null;
+  }
+}
+
+/** A short name for a text of any length (FNV-1a, 32 bits). */
+export function shortName(text) {
+  let hash = 0x811c9dc5;
+  for (const letter of text) hash = Math.imul(hash ^ letter.codePointAt(0), 0x01000193);
+  return (hash >>> 0).toString(36);
+}
+
+const byText = (text) => `text:${shortName(text)}`;
+
+function parse(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }
 
 export class Store {
-  /** `now()` gives the current Date; tests pass their own. */
-  constructor(storage = browserStorage(), now = () => new Date()) {
+  /**
+   * `storage`: localStorage or null; `now()`: the current Date; `tell(text)`: speaks to the learner;
+   * `memory`: holds what `storage` does not take, as {text}. Tests pass their own.
+   */
+  constructor(storage = browserStorage(), now = () => new Date(), { tell = tellOnce, memory = {} } = {}) {
     this.storage = storage;
     this.now = now;
+    this.tell = tell;
+    this.memory = memory;
   }
 
-  /** The whole document, a copy. One that cannot be read is laid aside, never overwritten. */
+  /** Does the browser keep what is written? */
+  get keeps() {
+    return this.storage !== null && this.memory.text === undefined;
+  }
+
+  #kept(key) {
+    return this.storage?.getItem(key) ?? null;
+  }
+
+  /** The whole document, a copy. */
   read() {
-    const text = this.storage.getItem(KEY);
-    if (text === null) return emptyDocument();
-    try {
-      const document = JSON.parse(text);
-      if (whatIsWrong(document) === null) return document;
-    } catch {
-      // Told below: not JSON is as unreadable as a wrong shape.
-    }
-    this.storage.setItem(`${KEY}:unreadable`, text);
-    this.storage.removeItem(KEY);
+    const text = this.memory.text ?? this.#kept(KEY);
+    const document = text === null ? this.#recovered() : this.#readable(text);
+    return this.#withOldAnswers(document);
+  }
+
+  /** A document as it was, or what is good of it; then the text itself is laid aside, never overwritten. */
+  #readable(text) {
+    const document = upgrade(parse(text));
+    if (whatIsWrong(document) === null) return document;
+    this.#put(UNREADABLE, text);
+    const mended = mend(document);
+    if (mended !== null) return mended;
+    this.storage?.removeItem(KEY);
     return emptyDocument();
   }
 
-  write(document) {
+  /** What an earlier page laid aside although most of it was good. */
+  #recovered() {
+    const aside = this.#kept(UNREADABLE);
+    return (aside !== null && mend(parse(aside))) || emptyDocument();
+  }
+
+  /** Answers of figures that were kept apart, {question text: guess}, join the document at its next change. */
+  #withOldAnswers(document) {
+    const old = parse(this.#kept(ASKED) ?? "");
+    if (typeof old !== "object" || old === null) return document;
+    const answers = Object.entries(old).map(([text, guess]) => [byText(text), { guess }]);
+    const all = { ...document, figures: { ...Object.fromEntries(answers), ...document.figures } };
+    return whatIsWrong(all) === null ? all : document;
+  }
+
+  #put(key, text) {
     try {
-      this.storage.setItem(KEY, JSON.stringify(document));
+      this.storage.setItem(key, text);
+      return true;
     } catch {
-      return false; // full, or forbidden since: the page goes on without remembering
+      return false;
+    }
+  }
+
+  /** Store a document; false where the browser does not take it, which the learner is told. */
+  write(document) {
+    const why = whatIsWrong(document);
+    if (why !== null) {
+      this.tell(`This could not be saved. ${why}`);
+      return false;
+    }
+    const text = JSON.stringify(document);
+    if (this.#put(KEY, text)) {
+      delete this.memory.text;
+      this.storage.removeItem(ASKED);
+    } else {
+      this.memory.text = text;
+      this.tell(this.storage === null ? DENIED : FULL);
     }
     globalThis.window?.dispatchEvent(new CustomEvent(CHANGED));
-    return true;
+    return this.memory.text === undefined;
   }
 
   change(edit, studied = false) {
@@ -150,6 +215,27 @@ export class Store {
     return this.read().predictions[key] ?? null;
   }
 
+  // --- questions of the figures
+
+  /** What was answered to a figure's question: {guess}, guess null where it was shown without one; null if not asked. */
+  figureAnswer(id, text) {
+    const { figures } = this.read();
+    return figures[id] ?? figures[byText(text)] ?? null;
+  }
+
+  keepFigureAnswer(id, guess) {
+    this.change((document) => {
+      document.figures[id] = { guess };
+    }, guess !== null);
+  }
+
+  forgetFigureAnswer(id, text) {
+    this.change((document) => {
+      delete document.figures[id];
+      delete document.figures[byText(text)];
+    });
+  }
+
   // --- review
 
   #noon() {
@@ -195,8 +281,17 @@ export class Store {
     return this.read().code[exercise] ?? null;
   }
 
-  /** {source, tries, passed}, any of them. */
-  keepProgram(exercise, part) {
+  /** Keep {source, tries, passed}, any of them. A source that is too long is not kept, and the learner is told. */
+  keepProgram(exercise, { source, ...rest }) {
+    const short = source === undefined || source.length <= LONGEST_PROGRAM;
+    if (!short) {
+      this.tell(
+        `Your program has ${source.length.toLocaleString("en-US")} characters. It runs, but more than ` +
+          `${LONGEST_PROGRAM.toLocaleString("en-US")} are not kept: your last shorter version is.`,
+      );
+    }
+    const part = source === undefined || !short ? rest : { ...rest, source };
+    if (Object.keys(part).length === 0) return;
     this.change((document) => {
       const before = document.code[exercise] ?? { source: "", tries: 0, passed: false };
       document.code[exercise] = { ...before, ...part };
@@ -208,7 +303,7 @@ export class Store {
   setStreak(on) {
     this.change((document) => {
       document.streak.on = on;
-      if (!on) document.streak.days = []; // who does not want to be counted is not
+      if (!on) document.streak.days = [];
     });
   }
 
@@ -221,29 +316,43 @@ export class Store {
 
   // --- export and import
 
+  /** Everything that the browser remembers, as the text of a file. */
   export() {
-    return `${JSON.stringify({ ...this.read(), exported: localDay(this.now()) }, null, 1)}\n`;
+    const gpu = this.#kept(GPU) ?? undefined;
+    return `${JSON.stringify({ ...this.read(), gpu, exported: localDay(this.now()) }, null, 1)}\n`;
+  }
+
+  /** Read the text of an exported file without changing anything: {document, gpu}, or {why} where it is none. */
+  readExport(text) {
+    let found;
+    try {
+      found = upgrade(JSON.parse(text));
+    } catch (error) {
+      return { why: `This is no progress file: it is not JSON (${error.message}).` };
+    }
+    const why = whatIsWrong(found);
+    if (why !== null) return { why };
+    const { exported, gpu, ...document } = found;
+    return { document, gpu };
   }
 
   /** Takes the place of everything here, or changes nothing: {ok: true} or {ok: false, why}. */
   import(text) {
-    let document;
-    try {
-      document = JSON.parse(text);
-    } catch (error) {
-      return { ok: false, why: `This is no progress file: it is not JSON (${error.message}).` };
+    const { document, gpu, why } = this.readExport(text);
+    if (why !== undefined) return { ok: false, why };
+    const before = this.memory.text;
+    if (!this.write(document) && this.storage !== null) {
+      this.memory.text = before;
+      return { ok: false, why: "The browser refused to store it: its storage is full." };
     }
-    const why = whatIsWrong(document);
-    if (why !== null) return { ok: false, why };
-    delete document.exported;
-    if (!this.write({ ...document, version: VERSION })) {
-      return { ok: false, why: "The browser refused to store it: its storage is full or switched off." };
-    }
+    if (gpu !== undefined) this.#put(GPU, gpu);
     return { ok: true };
   }
 
+  /** Forget everything, also what earlier versions kept elsewhere and what was laid aside. */
   clear() {
-    this.storage.removeItem(KEY);
+    delete this.memory.text;
+    for (const key of [KEY, UNREADABLE, ASKED, GPU]) this.storage?.removeItem(key);
     globalThis.window?.dispatchEvent(new CustomEvent(CHANGED));
   }
 }
@@ -251,8 +360,14 @@ export class Store {
 const plain = (card) => JSON.parse(JSON.stringify(card)); // dates as ISO text, as they are stored
 
 let shared;
+const MEMORY = Symbol.for("llm-course.memory"); // each bundle has a copy of this module; they share the page's memory
+
 /** The store of this page; its clock is the page's own. */
-export const store = () => (shared ??= new Store());
+export function store() {
+  globalThis[MEMORY] ??= {};
+  shared ??= new Store(browserStorage(), undefined, { memory: globalThis[MEMORY] });
+  return shared;
+}
 
 /** For widgets: see Store.recordPrediction. */
 export const recordPrediction = (prediction) => store().recordPrediction(prediction);

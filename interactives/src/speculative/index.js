@@ -182,7 +182,7 @@ function view(state, env) {
   }
   const outcome =
     last && shown
-      ? `<p class="fade" tabindex="-1" data-key="outcome">${env.local.said ?? ""}${esc(outcomeOf(state, last, all))}</p>`
+      ? `<p class="fade" data-fade="outcome-${open}" tabindex="-1" data-key="outcome">${env.local.said ?? ""}${esc(outcomeOf(state, last, all))}</p>`
       : "";
   const finished = open === steps.length && shown;
   const again =
