@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from figure_logic import call, gpu, model, run
+from node_tools import run_node_tests
 
 from reference_impl.bounds.arithmetic import (
     attention_flops,
@@ -308,3 +309,7 @@ def test_the_histogram_of_the_exact_rule_is_p_whatever_the_draft() -> None:
     assert sum(exact) == n
     assert all(math.isclose(count / n, share, abs_tol=0.015) for count, share in zip(exact, p, strict=True))
     assert greedy == [10, 0, 0]
+
+
+def test_what_the_figures_ask_and_offer_is_right() -> None:
+    assert "fail 0" in run_node_tests("figures.test.mjs")

@@ -12,9 +12,9 @@ const SWEEP = Array.from({ length: 73 }, (_, i) => 2 ** (i / 8))
   .map((batch) => Math.round(batch))
   .filter((batch, i, all) => batch !== all[i - 1]);
 
-const controls = () => [
+const controls = (state) => [
   batchSlider(MAX),
-  contextSlider,
+  contextSlider(state),
   { kind: "number", key: "slo", label: "Slowest step allowed", unit: "ms", min: 1, max: 100, step: 0.5 },
   modelChoice,
   bitsChoice,

@@ -6,11 +6,11 @@ import { batchSlider, contextSlider, MODELS, modelChoice } from "../shared/model
 import { axes, dot, line, path, svg, text } from "../shared/plot.js";
 import { draftLengths, MAX_K } from "./logic.js";
 
-const controls = () => [
+const controls = (state) => [
   { kind: "number", key: "alpha", label: "Acceptance α", min: 0, max: 1, step: 0.01 },
   { kind: "number", key: "cost", label: "Cost of a draft pass", unit: "passes", min: 0, max: 1, step: 0.01 },
   batchSlider(1024),
-  contextSlider,
+  contextSlider(state),
   modelChoice,
 ];
 

@@ -1,4 +1,6 @@
 // Paged KV cache beside a contiguous one: the same sequences, what each way sets aside, and copy on write step by step.
+
+import { parseNumber } from "../shared/answers.js";
 import { kvBytesPerToken } from "../shared/arithmetic.js";
 import { explorer } from "../shared/explorer.js";
 import { bytes, esc, int, num, percent, plural } from "../shared/format.js";
@@ -18,7 +20,7 @@ const lengthsControl = {
     const list = words
       .split(/[\s,;]+/)
       .filter(Boolean)
-      .map(Number);
+      .map((word) => parseNumber(word).value);
     if (!list.length || list.length > 8) throw new Error("One to eight lengths, please: 37, 120, 64");
     const bad = list.find((length) => !Number.isInteger(length) || length < 1 || length > 512);
     if (bad !== undefined) throw new Error("Each length is a whole number from 1 to 512.");
@@ -26,7 +28,9 @@ const lengthsControl = {
   },
 };
 
-const controls = () => [
+const SLOTS = [16, 32, 64, 128, 192, 256, 384, 512, 768, 1024];
+
+const controls = (state) => [
   lengthsControl,
   {
     kind: "number",
@@ -42,9 +46,11 @@ const controls = () => [
     key: "reserved",
     label: "Contiguous slot",
     unit: "tokens",
-    min: 16,
+    min: Math.max(16, ...state.lengths), // a slot is never shorter than what lies in it
     max: 1024,
-    stops: [16, 32, 64, 128, 192, 256, 384, 512, 768, 1024],
+    stops: [
+      ...new Set([Math.max(16, ...state.lengths), ...SLOTS.filter((slot) => slot >= Math.max(...state.lengths))]),
+    ],
   },
   { kind: "number", key: "prefix", label: "Shared beginning", unit: "tokens", min: 0, max: 256 },
   modelChoice,

@@ -1,7 +1,7 @@
 // Today's review: what was missed earlier and is due by today's date, one question at a time, with new numbers.
 // State: `quizzes`, the address of all quizzes as JSON, {lesson: quiz}, or `data`, that JSON itself.
 
-import { variantIndex } from "../shared/answers.js";
+import { shownNumber, variantIndex } from "../shared/answers.js";
 import { ask } from "../shared/asking.js";
 import { h } from "../shared/dom.js";
 import { makeFrame } from "../shared/frame.js";
@@ -17,7 +17,7 @@ function questionOf(item, quizzes) {
     const variant = {
       prompt: [question],
       answer,
-      shown: text ? answer : String(Number(answer.toPrecision(4))),
+      shown: text ? answer : shownNumber(Number(answer.toPrecision(4))),
       unit,
       tolerance,
       mistakes: [],

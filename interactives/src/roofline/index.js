@@ -6,9 +6,9 @@ import { batchSlider, bitsChoice, contextSlider, MODELS, modelChoice } from "../
 import { axes, c, dot, line, path, px, svg, text } from "../shared/plot.js";
 import { attainable, roofline, rows } from "./logic.js";
 
-const controls = () => [
+const controls = (state) => [
   batchSlider(),
-  contextSlider,
+  contextSlider(state),
   {
     kind: "number",
     key: "prompt",

@@ -26,12 +26,8 @@ export const batchSlider = (max = 1024) => ({
   max,
   stops: stops(1, max, 6),
 });
-export const contextSlider = {
-  kind: "number",
-  key: "context",
-  label: "Context",
-  unit: "tokens",
-  min: 64,
-  max: 131072,
-  stops: stops(64, 131072, 6),
-};
+/** Tokens of each sequence, at most as many as the chosen model was trained for. */
+export function contextSlider({ model }) {
+  const max = MODELS[model]?.maxContext ?? 131072;
+  return { kind: "number", key: "context", label: "Context", unit: "tokens", min: 64, max, stops: stops(64, max, 6) };
+}

@@ -5,7 +5,7 @@
 //   number  answer, unit, show (the answer in words), tolerance
 //   choice  options [{text, correct, explain}]; several may be right
 //   draw    answered in the figure: read(state, env), point(guess), review, verdict(guess)
-import { judge } from "./answers.js";
+import { judge, shownNumber } from "./answers.js";
 import { ask } from "./asking.js";
 import { h } from "./dom.js";
 import { esc, num } from "./format.js";
@@ -60,7 +60,7 @@ export function verdict(question, guess) {
   if (guess === null) return `${key} ${esc(question.explain)}`;
   const right = isRight(question, guess);
   const chosen = question.kind === "choice" ? question.options[guess] : null;
-  const said = chosen ? chosen.text : `${num(guess, 4)}${unitOf(question)}`;
+  const said = chosen ? chosen.text : `${shownNumber(guess)}${unitOf(question)}`;
   const why = chosen && !right ? `${esc(chosen.explain)} ` : "";
   const head = right
     ? '<span class="right">✓ Right:</span>'

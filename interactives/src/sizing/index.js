@@ -6,10 +6,10 @@ import { contextSlider, MODELS, modelChoice } from "../shared/models.js";
 import { hatch, line, rect, svg, text, ticks } from "../shared/plot.js";
 import { bill } from "./logic.js";
 
-const controls = () => [
+const controls = (state) => [
   { kind: "number", key: "n_gpus", label: "GPUs", min: 1, max: 16 },
   { kind: "number", key: "sequences", label: "Sequences at once", min: 1, max: 1024, stops: stops(1, 1024, 6) },
-  contextSlider,
+  contextSlider(state),
   { kind: "number", key: "reserve", label: "Kept free", unit: "% of memory", min: 0, max: 50 },
   {
     kind: "choice",

@@ -38,7 +38,7 @@ const runs = (state, gpu) => compare(MODELS[state.model], gpu, WORKLOADS[state.s
 
 function question(state, { gpu }) {
   const found = runs(state, gpu);
-  const worst = found.reduce((a, b) => (b.gap > a.gap * 1.001 ? b : a));
+  const longest = Math.max(...found.map((run) => run.gap));
   const why = {
     static:
       "In a static batch all prompts are computed before the first answer begins, so nothing interrupts an answer.",
@@ -49,7 +49,11 @@ function question(state, { gpu }) {
     key: "timeline-stall",
     kind: "choice",
     text: `${WORKLOADS[state.seed].length} requests, some with long prompts, come within ${show(WORKLOADS[state.seed].at(-1).arrival / 1e3, 2)}; there are ${state.slots} slots. Under which rule does a running answer stall longest between two of its tokens?`,
-    options: found.map((run) => ({ text: NAMES[run.kind], correct: run === worst, explain: why[run.kind] })),
+    options: found.map((run) => ({
+      text: NAMES[run.kind],
+      correct: run.gap >= longest * 0.999, // ties are ties
+      explain: why[run.kind],
+    })),
     explain: `Longest gaps: ${found.map((run) => `${SHORT[run.kind]} ${show(run.gap)}`).join(", ")}.`,
   };
 }
