@@ -171,7 +171,7 @@ def test_a_wrong_guess_is_told_why_and_becomes_a_review_item(visit: Any) -> None
     box.get_by_role("radio", name="About batch 296").check()
     box.get_by_role("button", name="Commit").click()
     expect(box.locator("css=.ask")).to_contain_text("You said: About batch 296.")
-    expect(box.locator("css=.ask")).to_contain_text("Each sequence also reads its own KV cache")
+    expect(box.locator("css=.ask")).to_contain_text("each sequence also reads its own KV cache")
     kept = progress(page)
     assert kept["predictions"]["roofline-crossing"]["correct"] is False
     assert "prediction/roofline-crossing" in kept["review"]

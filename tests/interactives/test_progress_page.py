@@ -78,7 +78,9 @@ def test_full_storage_keeps_what_was_there_on_the_page_and_says_so_once(browser:
         page = context.new_page()
         page.goto(address)
         page.evaluate("text => { localStorage['llm-course.progress'] = text }", json.dumps(PROGRESS))
-        page.evaluate("Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError') }")
+        page.evaluate(
+            "() => { Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError') } }"
+        )
         page.get_by_role("button", name="Show me").click()
         page.get_by_role("button", name="Reset").click()
         page.get_by_role("button", name="Show me").click()
