@@ -1,9 +1,9 @@
-"""When a submission arrived.
+"""When a submission was handed in, and whether its files say otherwise.
 
-The one idea: the time in a submission's `timestamp.txt`, and in the name of its folder in the exchange, is written by
-the learner. The file system's own time of the last change (ctime) is not: it cannot be set, and moving, copying or
-touching a file only makes it later. So that is what counts when nbgrader collects, and `timestamp.txt` is put right;
-from then on all of nbgrader counts from a time in a folder that no learner can write to.
+nbgrader's submit writes the time into `timestamp.txt`, in a folder that stays the learner's. So the time can be wrong;
+but what could prove it wrong, the file system's time of the last change, is moved by anybody's `chmod -R`, by a backup
+put back, by a change of owner. Neither decides on points by itself: the time that a submission states counts, and where
+its files were changed later the instructor is told and decides.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 FILE = "timestamp.txt"
 _SAME = timedelta(seconds=60)  # between what nbgrader's submit writes down and when it has written it
+_DECIDE = f"To count another time, write it into {FILE} of the submitted folder and autograde again."
 
 
 def arrival(folder: Path) -> float | None:
@@ -31,24 +32,33 @@ def arrival(folder: Path) -> float | None:
     return max(times)
 
 
-def settle(folder: Path, seen: float | None) -> list[str]:
-    """Put `timestamp.txt` in a folder that was taken in right, in sentences.
+def settle(folder: Path, seen: float | None) -> tuple[list[str], list[str]]:
+    """Look at `timestamp.txt` in a folder that was taken in; a file that holds no time is removed.
 
-    `seen` is the arrival in the exchange; None where the submission came another way and its time is the instructor's.
+    `seen` is the last change in the exchange, in seconds since 1970; None where the submission came another way.
+    Returns what was put right, for the learner too, and what the instructor has to decide, a sentence each.
     """
     path = folder / FILE
-    claimed, notes = _claimed(path), []
+    claimed, repairs, doubts = _claimed(path), [], []
     if claimed is None and path.exists():
-        notes.append(f"The file {FILE} held no time; it was removed.")
+        repairs.append(f"The file {FILE} held no time; it was removed.")
         path.unlink()
     if seen is not None:
-        arrived = datetime.fromtimestamp(seen, UTC).replace(tzinfo=None)
-        if claimed is None or abs(claimed - arrived) > _SAME:
-            path.write_text(f"{arrived} UTC", encoding="utf-8")
-            if claimed is not None:
-                said = f"{claimed:%Y-%m-%d %H:%M:%S}", f"{arrived:%Y-%m-%d %H:%M:%S}"
-                notes.append(f"The time of the submission was given as {said[0]} UTC; its files are of {said[1]} UTC.")
-    return notes
+        changed = datetime.fromtimestamp(seen, UTC).replace(tzinfo=None)
+        if claimed is None:
+            doubts.append(
+                f"It states no time of submission; its files were last changed at {_shown(changed)}. {_DECIDE}"
+            )
+        elif changed - claimed > _SAME:
+            doubts.append(
+                f"It states {_shown(claimed)} as the time of submission, which counts; its files were changed until "
+                f"{_shown(changed)} (by the learner, or by whoever copied them or set their modes). {_DECIDE}"
+            )
+    return repairs, doubts
+
+
+def _shown(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _claimed(path: Path) -> datetime | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,15 +68,20 @@ def parse(data: bytes) -> dict[str, Any]:
     return content
 
 
-def canonical(submitted: dict[str, Any], released: dict[str, Any]) -> Canonical:
+def canonical(
+    submitted: dict[str, Any], released: dict[str, Any], versions: Sequence[dict[str, Any]] = ()
+) -> Canonical:
     """Rebuild a submission (as `parse` returns it) on the released notebook.
 
-    Raises RefusedError if no cell of the assignment is in it, and nothing else, whatever the submission holds.
+    `versions` are other versions that learners may have been given: what is as in one of them, the course has changed
+    and not the learner, so it is no repair. Raises RefusedError if no cell of the assignment is in it, and nothing
+    else, whatever the submission holds.
     """
     repairs: list[str] = []
     given = _released(released)
     cells = _submitted(submitted, repairs)
-    match = _match(given, cells, repairs)
+    known = [{_name(cell): _text(cell).strip() for cell in version["cells"]} for version in [released, *versions]]
+    match = _match(given, cells, known, repairs)
     if not match.of:
         raise RefusedError("it holds no cell of this assignment (another notebook under its name?)")
     _tell(given, match, repairs)
@@ -97,7 +103,7 @@ def canonical(submitted: dict[str, Any], released: dict[str, Any]) -> Canonical:
         if (name := _name(master)) is None:
             continue
         place = match.claimed(name)
-        built.append(_rebuilt(master, None if place is None else cells[place], own_text, repairs))
+        built.append(_rebuilt(master, None if place is None else cells[place], own_text, known, repairs))
         built += [_own(cell) for cell in blocks.get(name, [])]
     used = {cell["id"] for cell in built if "id" in cell}
     for number, cell in enumerate((cell for cell in built if "id" not in cell), start=1):
@@ -177,6 +183,7 @@ def _submitted(notebook: dict[str, Any], repairs: list[str]) -> list[Cell]:
                 "source": text,
                 "id": cell.get("id") if isinstance(cell.get("id"), str) else None,
                 "grade_id": _name(cell),
+                "nbgrader": _metadata(cell),
                 "attachments": _pictures(cell.get("attachments"), where, repairs),
             }
         )
@@ -185,7 +192,7 @@ def _submitted(notebook: dict[str, Any], repairs: list[str]) -> list[Cell]:
     return cells
 
 
-def _match(given: list[Cell], cells: list[Cell], repairs: list[str]) -> _Match:
+def _match(given: list[Cell], cells: list[Cell], known: list[dict[str | None, str]], repairs: list[str]) -> _Match:
     """Find the assignment's cells in the submission: by grade_id, then by the cell's id, then by an unchanged text."""
     match = _Match(given, cells)
     masters = {name: master for master in given if (name := _name(master))}
@@ -193,6 +200,8 @@ def _match(given: list[Cell], cells: list[Cell], repairs: list[str]) -> _Match:
         name = cell["grade_id"]
         if name is None:
             continue
+        if name not in masters and any(name in version for version in known):
+            continue  # the course has taken it out since
         if name not in masters:
             repairs.append(f"Cell {quoted(name)} is not of this assignment; it is treated as one of your own.")
         elif (first := match.claimed(name)) is None:
@@ -203,16 +212,17 @@ def _match(given: list[Cell], cells: list[Cell], repairs: list[str]) -> _Match:
             match.of[index], match.copies[first] = name, name
         else:
             match.copies[index] = name
-    keys = (
-        lambda cell: cell.get("id"),
-        lambda cell: (cell["cell_type"], cell["source"].strip()) if cell["source"].strip() else None,
+    texts = {name: {version[name] for version in known if version.get(name)} for name in masters}
+    same = (
+        lambda cell, name: bool(masters[name].get("id")) and cell["id"] == masters[name]["id"],
+        lambda cell, name: cell["cell_type"] == masters[name]["cell_type"] and cell["source"].strip() in texts[name],
     )
-    for key in keys:
-        for name, master in masters.items():
-            if match.claimed(name) is not None or not key(master):
+    for is_same in same:
+        for name in masters:
+            if match.claimed(name) is not None:
                 continue
             for index, cell in enumerate(cells):
-                if cell["grade_id"] is None and index not in match.of and key(cell) == key(master):
+                if cell["grade_id"] is None and index not in match.of and is_same(cell, name):
                     match.of[index] = name
                     repairs.append(f"Cell {quoted(name)} had lost its grading data; they were put back.")
                     break
@@ -242,8 +252,13 @@ def _is_own(index: int, cell: Cell, match: _Match) -> bool:
     return index not in match.of
 
 
-def _rebuilt(master: Cell, answer: Cell | None, own_text: bool, repairs: list[str]) -> Cell:
-    """One cell of the assignment, with the learner's text if it is an answer."""
+def _rebuilt(
+    master: Cell, answer: Cell | None, own_text: bool, known: list[dict[str | None, str]], repairs: list[str]
+) -> Cell:
+    """One cell of the assignment, with the learner's text if it is an answer.
+
+    `known` holds, for each version that learners may have been given, the text of each cell by its name.
+    """
     name = _name(master)
     cell = json.loads(json.dumps({key: master[key] for key in ("cell_type", "metadata", "source")}))
     if isinstance(master.get("id"), str):
@@ -254,7 +269,8 @@ def _rebuilt(master: Cell, answer: Cell | None, own_text: bool, repairs: list[st
         cell["attachments"] = master["attachments"]
     if answer is None:
         if _locked(master):
-            repairs.append(f"Cell {quoted(name)} was missing; it was put back.")
+            if all(name in version for version in known):  # else the learner may have been given none
+                repairs.append(f"Cell {quoted(name)} was missing; it was put back.")
         else:
             repairs.append(f"The answer cell {quoted(name)} was missing; it counts as empty.")
             if cell["cell_type"] == "code":
@@ -272,9 +288,32 @@ def _rebuilt(master: Cell, answer: Cell | None, own_text: bool, repairs: list[st
         cell["source"] = answer["source"]
         if answer["attachments"] and cell["cell_type"] == "markdown":
             cell["attachments"] = answer["attachments"]
-    elif answer["source"].strip() != master["source"].strip():
+    elif not _as_given(answer, [version[name] for version in known if name in version]):
         repairs.append(f"The text of cell {quoted(name)} had been changed; it was put back.")
     return cell
+
+
+def _as_given(cell: Cell, texts: list[str]) -> bool:
+    """Whether a locked cell is as the learner was given it, in this version of the course or in an earlier one.
+
+    nbgrader's checksum in its metadata, made when it was released, says so for versions that nobody kept.
+    """
+    if cell["source"].strip() in texts:
+        return True
+    claimed = cell["nbgrader"].get("checksum")
+    return isinstance(claimed, str) and claimed == _checksum(cell)
+
+
+def _checksum(cell: Cell) -> str:
+    """nbgrader's checksum of a locked cell as it stands in a submission; empty for metadata that no release has."""
+    from nbformat.notebooknode import NotebookNode
+    from nbgrader.utils import compute_checksum
+
+    metadata = {"nbgrader": cell["nbgrader"]}
+    try:
+        return str(compute_checksum(NotebookNode(**{**cell, "metadata": NotebookNode(metadata)})))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return ""
 
 
 def _own(cell: Cell) -> Cell:
@@ -287,11 +326,17 @@ def _own(cell: Cell) -> Cell:
     return fresh
 
 
+def _metadata(cell: Any) -> dict[str, Any]:
+    """nbgrader's metadata of a cell; empty where there is none."""
+    for key in ("metadata", "nbgrader"):
+        cell = cell.get(key) if isinstance(cell, dict) else None
+    return cell if isinstance(cell, dict) else {}
+
+
 def _name(cell: Any) -> str | None:
     """A cell's grade_id."""
-    for key in ("metadata", "nbgrader", "grade_id"):
-        cell = cell.get(key) if isinstance(cell, dict) else None
-    return cell if isinstance(cell, str) and cell else None
+    found = _metadata(cell).get("grade_id")
+    return found if isinstance(found, str) and found else None
 
 
 def _locked(master: Cell) -> bool:
@@ -311,8 +356,10 @@ def _known(cell: Cell, given: list[Cell]) -> bool:
 def _text(cell: Cell) -> str:
     source = cell.get("source", cell.get("input", ""))
     if isinstance(source, list):
-        return "".join(line for line in source if isinstance(line, str))
-    return source if isinstance(source, str) else ""
+        source = "".join(line for line in source if isinstance(line, str))
+    if not isinstance(source, str):
+        return ""
+    return source.replace("\r\n", "\n").replace("\r", "\n")  # some editors write a notebook with the ends of Windows
 
 
 def _clean(text: str) -> str:

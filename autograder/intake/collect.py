@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 import stat
@@ -55,6 +56,7 @@ class Report:
     received: dict[str, str] = field(default_factory=dict)  # file -> SHA-256, as handed in
     canonical: dict[str, str] = field(default_factory=dict)  # file -> SHA-256, as graded
     arrived: float | None = None  # seconds since 1970; None if it did not come through the exchange
+    doubts: list[str] = field(default_factory=list)  # what the instructor has to decide; learners are not told
 
     @property
     def problem(self) -> str:
@@ -94,9 +96,9 @@ def prepare(
     else:
         shutil.rmtree(original, ignore_errors=True)
         shutil.copytree(fresh, original)
-    late = arrival.settle(fresh, arrived)
-    repairs, problems = _rebuild(fresh, released, [*refused, *late])
-    report = Report(refused, [*late, *repairs], problems, received, _hashes(fresh), arrived)
+    time_repairs, doubts = arrival.settle(fresh, arrived)
+    repairs, problems = _rebuild(fresh, released, remember_release(root, assignment), [*refused, *time_repairs])
+    report = Report(refused, [*time_repairs, *repairs], problems, received, _hashes(fresh), arrived, doubts)
 
     _clear(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -191,8 +193,13 @@ class _Receiver:
         return ""
 
 
-def _rebuild(folder: Path, released: dict[str, dict[str, Any]], notes: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Put a canonical notebook in the place of each expected one; returns the repairs and the problems."""
+def _rebuild(
+    folder: Path, released: dict[str, dict[str, Any]], earlier: list[dict[str, dict[str, Any]]], notes: list[str]
+) -> tuple[list[str], dict[str, str]]:
+    """Put a canonical notebook in the place of each expected one; returns the repairs and the problems.
+
+    `earlier` are all versions that learners may have been given.
+    """
     repairs: list[str] = []
     problems: dict[str, str] = {}
     renamed = _rename(folder, released)
@@ -204,7 +211,8 @@ def _rebuild(folder: Path, released: dict[str, dict[str, Any]], notes: list[str]
                 refused = next((note for note in notes if quoted(path.name) in note), "")
                 others = ", ".join(sorted(quoted(other.name) for other in folder.glob("*.ipynb")))
                 raise RefusedError(refused or "it is missing" + (f"; there is {others}" if others else ""))
-            result = canonical(parse(path.read_bytes()), release)
+            given = [version[name] for version in earlier if name in version]
+            result = canonical(parse(path.read_bytes()), release, given)
             notebook = result.notebook
             mine += result.repairs
         except RefusedError as error:
@@ -247,6 +255,22 @@ def _releases(root: Path, assignment: str) -> dict[str, dict[str, Any]]:
     if not found:
         raise CollectError(f"{folder} holds no notebook: run `nbgrader generate_assignment {assignment}` first")
     return found
+
+
+def remember_release(root: Path, assignment: str) -> list[dict[str, dict[str, Any]]]:
+    """Keep the released notebooks as they are now; returns every version kept so far.
+
+    A learner who fetched an earlier version has changed nothing that only the course changed since.
+    """
+    folder = root / RECEIVED / assignment / ".versions"
+    text = json.dumps(_releases(root, assignment), sort_keys=True)
+    path = folder / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(f".{os.getpid()}")
+        fresh.write_text(text, encoding="utf-8")
+        os.replace(fresh, path)
+    return [json.loads(version.read_text(encoding="utf-8")) for version in sorted(folder.glob("*.json"))]
 
 
 def _load(manifest: Path) -> tuple[Report, str] | None:
@@ -292,9 +316,10 @@ def use(config: Any, root: Path) -> None:
         "nbgrader.preprocessors.ClearOutput",
         "nbgrader.preprocessors.DeduplicateIds",
         "nbgrader.preprocessors.OverwriteKernelspec",
-        "nbgrader.preprocessors.OverwriteCells",
+        "autograder.intake.handin.PutTestsBack",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
+    config.GenerateAssignment.post_convert_hook = after_generating(root)
     config.ExchangeFactory.collect = "autograder.intake.handin.SafeCollect"
     config.ZipCollectApp.extractor_plugin = "autograder.intake.handin.SafeExtractor"
 
@@ -305,11 +330,29 @@ def hook(root: Path) -> Callable[..., None]:
     def before(assignment: str, student: str, notebooks: list[str]) -> None:
         del assignment, student  # nbgrader passes patterns here
         folder = Path(notebooks[0]).parent
-        prepare(root, folder.name, folder.parent.name)
+        try:
+            report = prepare(root, folder.name, folder.parent.name)
+        except Exception:
+            # nbgrader only logs a hook that failed, and gives 0 for a notebook that is missing; with none it stops.
+            if not list(folder.glob("*.ipynb")):
+                notebooks.clear()
+            raise
+        for line in report.doubts:
+            logging.getLogger("nbgrader").warning("%s: %s", folder.parent.name, line)
         _PREPARED.add((folder.name, folder.parent.name))
         notebooks[:] = sorted(str(path) for path in folder.glob("*.ipynb"))
 
     return before
+
+
+def after_generating(root: Path) -> Callable[..., None]:
+    """For nbgrader's `GenerateAssignment.post_convert_hook`: keeps what learners are given."""
+
+    def after(assignment: str, student: str, notebooks: list[str]) -> None:
+        del student
+        remember_release(root, Path(notebooks[0]).parent.name if notebooks else assignment)
+
+    return after
 
 
 def is_prepared(assignment: str, student: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode
 from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.plugins.zipcollect import ExtractorPlugin
-from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.preprocessors import NbGraderPreprocessor, OverwriteCells
 
 from autograder.intake import archive, arrival, collect
 
@@ -27,6 +27,14 @@ class OnlyCanonical(NbGraderPreprocessor):
         return nb, resources
 
 
+class PutTestsBack(OverwriteCells):
+    """nbgrader's OverwriteCells, silent where it puts a test's hidden part back: that is no change of the learner's."""
+
+    def report_change(self, name: str, attr: str, old: Any, new: Any) -> None:
+        log = self.log.debug if attr == "checksum" else self.log.warning
+        log("Attribute '%s' for cell %s has changed! (should be: %s, got: %s)", attr, name, old, new)
+
+
 class SafeCollect(ExchangeCollect):
     """`nbgrader collect` that takes in plain files only and rebuilds the notebooks."""
 
@@ -34,7 +42,7 @@ class SafeCollect(ExchangeCollect):
         target = Path(dest)
         root, seen = Path(self.coursedir.root), arrival.arrival(Path(src))
         report = collect.prepare(root, target.name, target.parent.name, Path(src), seen)
-        for line in [*report.refused, *report.repairs]:
+        for line in [*report.refused, *report.repairs, *report.doubts]:
             self.log.warning("%s: %s", target.parent.name, line)
 
 

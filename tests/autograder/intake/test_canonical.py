@@ -298,3 +298,57 @@ def test_own_text_cells_of_the_release_may_be_deleted_or_changed() -> None:
     notebook, repairs = rebuilt(submitted)
     assert repairs == []
     assert notebook["cells"][-1]["source"] == "# My notes"
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_line_ends_of_another_system_are_no_change(end: str) -> None:
+    submitted = answered()
+    for one in submitted["cells"]:
+        one["source"] = (one["source"] + "\n# more\n").replace("\n", end)
+    given = released()
+    for one in given["cells"]:
+        one["source"] += "\n# more\n"
+    assert canonical(submitted, given).repairs == []
+
+
+def test_lost_metadata_together_with_the_line_ends_of_windows_loses_no_cell() -> None:
+    submitted, given = answered(), released()
+    for one in [*submitted["cells"], *given["cells"]]:
+        if one["cell_type"] == "code" and "double(" in one["source"]:
+            one["source"] += "\n# more"
+    for one in submitted["cells"]:
+        one["metadata"], one["id"] = {}, "x" + one["id"]
+        one["source"] = one["source"].replace("\n", "\r\n")
+    repairs = canonical(submitted, given).repairs
+    assert not [line for line in repairs if "missing; it was put back" in line]
+    assert len([line for line in repairs if "had lost its grading data" in line]) == 3
+
+
+def _mended() -> Notebook:
+    """The course's new version: one test says something else, one locked cell is new."""
+    notebook = released()
+    cell(notebook, "test-two")["source"] = "assert double(2) == 4.0"
+    notebook["cells"].append(code("import cmath", "more-imports"))
+    return notebook
+
+
+def test_a_version_that_the_course_has_changed_since_is_no_change_of_the_learners() -> None:
+    assert canonical(answered(), _mended(), [released()]).repairs == []
+    theirs = answered()
+    cell(theirs, "test-two")["source"] = "assert True"
+    (repair,) = canonical(theirs, _mended(), [released()]).repairs
+    assert repair == "The text of cell 'test-two' had been changed; it was put back."
+
+
+def test_the_checksum_that_a_cell_was_released_with_speaks_for_a_version_that_nobody_kept() -> None:
+    from nbformat.notebooknode import from_dict
+    from nbgrader.utils import compute_checksum
+
+    theirs = answered()
+    test = cell(theirs, "test-two")
+    test["metadata"]["nbgrader"]["checksum"] = compute_checksum(from_dict(test))
+    mended = released()
+    cell(mended, "test-two")["source"] = "assert double(2) == 4.0"
+    assert canonical(theirs, mended).repairs == []
+    test["source"] = "assert True"
+    assert canonical(theirs, mended).repairs == ["The text of cell 'test-two' had been changed; it was put back."]

@@ -190,5 +190,6 @@ def test_collect_takes_in_a_link_as_a_refused_file_and_the_stub_in_its_place(sma
     taken = small.root / "submitted" / "sam" / "ps"
     assert not (taken / "ps.ipynb").is_symlink()
     assert "NotImplementedError" in (taken / "ps.ipynb").read_text()
-    assert not (taken / "timestamp.txt").read_text().startswith("2026-01-01"), "the learner's own word is no time"
+    assert (taken / "timestamp.txt").read_text() == "2026-01-01 10:00:00 UTC"
+    assert "sam: It states 2026-01-01 10:00:00 UTC as the time of submission, which counts" in result["log"]
     assert "it is a symbolic link, not a file" in (taken / "ps.ipynb").read_text()
