@@ -1,4 +1,4 @@
-"""nbgrader in a process that grades one submission after another: what it makes anew each time is kept.
+"""nbgrader in a process that grades one submission after another: engines, queries and checked schemas are kept.
 
 nbgrader opens its gradebook about eight times for a submission, each time with a new engine that has to compile every
 query again and asks for every table; and it checks its own schema before each cell's metadata. In a command that ends
@@ -15,8 +15,8 @@ from typing import Any
 
 
 @lru_cache(maxsize=1)
-def settle() -> None:
-    """Do it, once in a process."""
+def keep_between_submissions() -> None:
+    """Make nbgrader keep them, from now on in this process."""
     import nbgrader.api
     import sqlalchemy
     from alembic.script import ScriptDirectory
@@ -24,7 +24,7 @@ def settle() -> None:
     from jsonschema.validators import validator_for
     from nbgrader.dbutil import ALEMBIC_DIR
     from nbgrader.nbgraderformat import common
-    from nbgrader.preprocessors import overwritecells, saveautogrades
+    from nbgrader.preprocessors import overwritecells
 
     from autograder.course import ledger
 
@@ -64,4 +64,4 @@ def settle() -> None:
 
     common.jsonschema = SimpleNamespace(validate=validate)
 
-    overwritecells.Gradebook, saveautogrades.Gradebook = ledger.Sources, ledger.Grades
+    overwritecells.Gradebook = ledger.Sources

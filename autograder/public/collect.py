@@ -1,5 +1,5 @@
-"""The public path of `autograder.intake.collect`."""
+"""The public path of `autograder.batch.plugins`."""
 
-from autograder.intake.collect import use
+from autograder.batch.plugins import use
 
 __all__ = ["use"]

@@ -1,5 +1,5 @@
 """The public path of `autograder.batch.export`."""
 
-from autograder.batch.export import Canvas, Moodle, PerQuestion
+from autograder.batch.export import Canvas, Grades, Moodle, PerQuestion
 
-__all__ = ["Canvas", "Moodle", "PerQuestion"]
+__all__ = ["Canvas", "Grades", "Moodle", "PerQuestion"]

@@ -1,5 +1,5 @@
-"""The public path of `autograder.batch.late`."""
+"""The public path of `autograder.course.late`."""
 
-from autograder.batch.late import LatePolicy
+from autograder.course.late import LatePolicy
 
 __all__ = ["LatePolicy"]

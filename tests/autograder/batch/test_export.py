@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import csv
-import os
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from autograder.late import LatePolicy
 from klass import KINDS, PS, hand_in, make_class
 from small_course import answered, cell, code, write
 from traitlets.config import Config
 
-from autograder.batch.export import Canvas, Moodle, PerQuestion
-from autograder.batch.late import LatePolicy
-from autograder.course import gradebook_cache as staying
+from autograder.batch.export import Canvas, Grades, Moodle, PerQuestion
 from autograder.course.course import CourseError
+from autograder.course.gradebook_cache import keep_between_submissions
 from autograder.intake import arrival
 from autograder.intake.collect import prepare
 from autograder.intake.diff import show
@@ -26,37 +24,50 @@ from autograder.intake.diff import show
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type <Submitted")
 
 
+DUE = datetime(2026, 5, 1, 12, 0)  # as nbgrader keeps times: UTC, and does not say so
+RULES = {
+    "AssignLatePenalties": {"plugin_class": "autograder.late.LatePolicy"},
+    "LatePolicy": {"per_day": 0.25},
+    "Points": {"bonus": {"ps": ["test-c"]}},
+}
+
+
 @pytest.fixture
 def gradebook(tmp_path: Path) -> Iterator[Any]:
-    """Ada has everything, 2 points late; Bob waits for his essay; Cy's name is a formula and he handed in nothing."""
+    """Ada has everything and is two days late; Bob waits for his essay; Cy's name is a formula, he handed in nothing.
+
+    The essay is graded by hand; test-c is a bonus.
+    """
     from nbgrader.api import Gradebook
 
-    staying.settle()  # needs no program on PATH for a new gradebook
+    keep_between_submissions()  # needs no program on PATH for a new gradebook
     with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as book:
-        book.add_assignment("ps")
+        book.add_assignment("ps", duedate=DUE)
         book.add_notebook("ps", "ps")
         book.add_grade_cell("test-b", "ps", "ps", max_score=3, cell_type="code")
         book.add_grade_cell("test-a", "ps", "ps", max_score=2, cell_type="code")
+        book.add_grade_cell("test-c", "ps", "ps", max_score=5, cell_type="code")
         book.add_grade_cell("essay", "ps", "ps", max_score=4, cell_type="markdown")
         book.add_student("ada", first_name="Ada", last_name="Lovelace", email="ada@x.org", lms_user_id="17")
         book.add_student("bob", first_name="Bob", last_name="B, Jr")
         book.add_student("cy", last_name="=HYPERLINK(1)")
         for student, essay in (("ada", 3.5), ("bob", None)):
-            submission = book.add_submission("ps", student)
-            for name, points in (("test-a", 2.0), ("test-b", 1.0), ("essay", essay)):
+            book.add_submission("ps", student, timestamp=DUE + timedelta(days=2 if student == "ada" else 0))
+            for name, points in (("test-a", 2.0), ("test-b", 1.0), ("test-c", 0.5), ("essay", essay)):
                 grade = book.find_grade(name, "ps", "ps", student)
                 grade.needs_manual_grade = points is None
                 if name == "essay":
                     grade.manual_score = points
                 else:
                     grade.auto_score = points
-            submission.notebooks[0].late_submission_penalty = 2.0 if student == "ada" else None
         book.db.commit()
         yield book
 
 
-def rows(plugin: type, gradebook: Any, path: Path, **options: Any) -> list[list[str]]:
-    plugin(to=str(path), **options).export(gradebook)
+def rows(
+    plugin: type, gradebook: Any, path: Path, config: dict[str, dict[str, Any]] | None = None, **options: Any
+) -> list[list[str]]:
+    plugin(to=str(path), config=Config({**RULES, **(config or {})}), **options).export(gradebook)
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.reader(file))
 
@@ -64,32 +75,78 @@ def rows(plugin: type, gradebook: Any, path: Path, **options: Any) -> list[list[
 def test_every_question_has_a_column_and_what_waits_for_a_hand_is_empty(gradebook: Any, tmp_path: Path) -> None:
     assert rows(PerQuestion, gradebook, tmp_path / "out.csv") == [
         ["student_id", "last_name", "first_name", "email", "ps/ps/essay", "ps/ps/test-a", "ps/ps/test-b",
-         "ps: late penalty", "ps: total"],
-        ["maximum", "", "", "", "4", "2", "3", "", "9"],
-        ["ada", "Lovelace", "Ada", "ada@x.org", "3.5", "2", "1", "2", "4.5"],
-        ["bob", "B, Jr", "Bob", "", "", "2", "1", "0", ""],
-        ["cy", "'=HYPERLINK(1)", "", "", "", "", "", "", ""],
+         "ps/ps/test-c", "ps: late penalty", "ps: total"],
+        ["maximum", "", "", "", "4", "2", "3", "5", "", "9"],
+        ["ada", "Lovelace", "Ada", "ada@x.org", "3.5", "2", "1", "0.5", "3.5", "3.5"],
+        ["bob", "B, Jr", "Bob", "", "", "2", "1", "0.5", "0", ""],
+        ["cy", "'=HYPERLINK(1)", "", "", "", "", "", "", "", ""],
     ]  # fmt: skip
 
 
 def test_canvas_gets_its_columns_and_the_points_possible(gradebook: Any, tmp_path: Path) -> None:
-    config = Config({"Canvas": {"columns": {"ps": "Problem set (99)"}}})
+    config = {"Canvas": {"columns": {"ps": "Problem set (99)"}}}
     assert rows(Canvas, gradebook, tmp_path / "out.csv", config=config) == [
         ["Student", "ID", "SIS Login ID", "Section", "Problem set (99)"],
         ["    Points Possible", "", "", "", "9"],
-        ["Lovelace, Ada", "17", "ada", "", "4.5"],
+        ["Lovelace, Ada", "17", "ada", "", "3.5"],
         ["B, Jr, Bob", "", "bob", "", ""],
         ["'=HYPERLINK(1)", "", "cy", "", ""],
     ]
 
 
 def test_moodle_gets_user_names_and_a_zero_for_what_is_missing_if_told_so(gradebook: Any, tmp_path: Path) -> None:
-    config = Config({"Moodle": {"missing": "0"}})
+    config = {"Moodle": {"missing": "0"}}
     assert rows(Moodle, gradebook, tmp_path / "out.csv", config=config, student=["ada", "cy"]) == [
         ["Username", "ID number", "Email address", "First name", "Last name", "ps"],
-        ["ada", "17", "ada@x.org", "Ada", "Lovelace", "4.5"],
+        ["ada", "17", "ada@x.org", "Ada", "Lovelace", "3.5"],
         ["cy", "", "", "", "'=HYPERLINK(1)", "0"],
     ]
+
+
+def test_the_table_of_nbgrader_has_lateness_and_maximum_as_they_are_now(gradebook: Any, tmp_path: Path) -> None:
+    names = ["assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"]
+    due, two_days_later = "2026-05-01 12:00:00", "2026-05-03 12:00:00"
+    assert rows(Grades, gradebook, tmp_path / "out.csv") == [
+        [*names, "raw_score", "late_submission_penalty", "score", "max_score"],
+        ["ps", due, two_days_later, "ada", "Lovelace", "Ada", "ada@x.org", "7.0", "3.5", "3.5", "9.0"],
+        ["ps", due, due, "bob", "B, Jr", "Bob", "", "3.5", "0.0", "3.5", "9.0"],
+        ["ps", due, "", "cy", "'=HYPERLINK(1)", "", "", "0.0", "0.0", "0.0", "9.0"],
+    ]
+
+
+def test_lateness_follows_points_by_hand_due_date_extension_and_policy_without_a_regrade(
+    gradebook: Any, tmp_path: Path
+) -> None:
+    def total(**config: Any) -> str:
+        return rows(Canvas, gradebook, tmp_path / "out.csv", config=config, student=["ada"])[2][4]
+
+    assert total() == "3.5"  # half of 7
+    gradebook.find_grade("essay", "ps", "ps", "ada").manual_score = 1.5
+    gradebook.db.commit()
+    assert total() == "2.5"  # half of 5
+    assert total(LatePolicy={"per_day": 0.1}) == "4"
+    gradebook.grant_extension("ps", "ada", days=1)
+    assert total() == "3.75"  # one day is left of two
+    gradebook.update_or_create_assignment("ps", duedate=DUE + timedelta(days=1))
+    assert total() == "5"
+    gradebook.update_or_create_assignment("ps", duedate=None)
+    assert total() == "5", "no due date, and an extension of it"
+
+
+def test_what_was_handed_in_and_never_graded_is_empty_and_no_zero(gradebook: Any, tmp_path: Path) -> None:
+    gradebook.add_submission("ps", "cy", timestamp=DUE + timedelta(days=9))
+    assert rows(Grades, gradebook, tmp_path / "out.csv")[3][7:] == ["", "", "", "9.0"]
+    assert rows(PerQuestion, gradebook, tmp_path / "out.csv")[4][4:] == ["", "", "", "", "0", ""]
+    assert rows(Canvas, gradebook, tmp_path / "out.csv")[4][4] == ""
+
+
+def test_an_answer_that_changed_since_it_was_graded_keeps_its_points_in_every_export(
+    gradebook: Any, tmp_path: Path
+) -> None:
+    gradebook.find_grade("essay", "ps", "ps", "ada").needs_manual_grade = True
+    gradebook.db.commit()
+    assert rows(Canvas, gradebook, tmp_path / "out.csv")[2][4] == "3.5"
+    assert rows(PerQuestion, gradebook, tmp_path / "out.csv")[2][4] == "3.5"
 
 
 def test_an_unknown_assignment_or_student_is_named(gradebook: Any, tmp_path: Path) -> None:
@@ -115,33 +172,38 @@ def test_each_day_begun_after_the_grace_costs_its_share_up_to_a_most(seconds: fl
     assert policy.late_submission_penalty("ada", 20, seconds) == penalty
 
 
-def test_a_learners_own_timestamp_does_not_make_a_late_submission_early(tmp_path: Path) -> None:
+def test_files_changed_after_the_stated_time_are_put_before_the_instructor_and_cost_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "inbound"
     folder.mkdir()
     (folder / "ps.ipynb").write_text("{}")
     (folder / "timestamp.txt").write_text("2020-01-01 00:00:00 UTC")
-    for path in (folder / "timestamp.txt", folder / "ps.ipynb", folder):
-        os.utime(path, (0, 0))  # a learner can set these
-    seen = arrival.arrival(folder)
-    assert seen is not None
-    assert abs(seen - time.time()) < 60
-    (note,) = arrival.settle(folder, seen)
-    assert note.startswith("The time of the submission was given as 2020-01-01 00:00:00 UTC")
-    said = datetime.fromisoformat((folder / "timestamp.txt").read_text().removesuffix(" UTC"))
-    assert abs(said - datetime.now(UTC).replace(tzinfo=None)) < timedelta(minutes=2)
+    repairs, (doubt,) = arrival.settle(folder, datetime(2020, 1, 1, 0, 1, 10, tzinfo=UTC).timestamp())
+    assert repairs == []
+    assert (folder / "timestamp.txt").read_text() == "2020-01-01 00:00:00 UTC"
+    assert doubt.startswith(
+        "It states 2020-01-01 00:00:00 UTC as the time of submission, which counts; its files were changed until "
+        "2020-01-01 00:01:10 UTC"
+    )
 
 
-def test_the_time_that_nbgraders_submit_wrote_is_kept(tmp_path: Path) -> None:
+def test_a_submission_that_states_no_time_is_put_before_the_instructor(tmp_path: Path) -> None:
+    assert arrival.settle(tmp_path, 0.0)[1][0].startswith(
+        "It states no time of submission; its files were last changed at 1970-01-01 00:00:00 UTC."
+    )
+    assert not (tmp_path / "timestamp.txt").exists()
+
+
+def test_the_time_that_nbgraders_submit_wrote_is_believed(tmp_path: Path) -> None:
     text = f"{datetime.now(UTC).replace(tzinfo=None)} UTC"
     (tmp_path / "timestamp.txt").write_text(text)
-    assert arrival.settle(tmp_path, arrival.arrival(tmp_path)) == []
+    assert arrival.settle(tmp_path, arrival.arrival(tmp_path)) == ([], [])
     assert (tmp_path / "timestamp.txt").read_text() == text
 
 
 @pytest.mark.parametrize("text", ["", "never", "99999999999999999999", "\x00"])
 def test_a_timestamp_that_is_no_time_is_removed_and_the_learner_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "timestamp.txt").write_text(text)
-    assert arrival.settle(tmp_path, None) == ["The file timestamp.txt held no time; it was removed."]
+    assert arrival.settle(tmp_path, None) == (["The file timestamp.txt held no time; it was removed."], [])
     assert not (tmp_path / "timestamp.txt").exists()
 
 

@@ -1,7 +1,10 @@
-"""What lateness costs, counted from the time of arrival that was seen when submissions were collected (arrival.py).
+"""What lateness costs, switched on in `nbgrader_config.py`:
 
 c.AssignLatePenalties.plugin_class = "autograder.late.LatePolicy"
 c.LatePolicy.per_day = 0.1
+
+It is counted from the submission's own time to the due date and extension in the gradebook, whenever grades leave
+(see points.py).
 """
 
 from __future__ import annotations
