@@ -21,13 +21,13 @@ from nbconvert.exporters.exporter import Exporter
 from nbconvert.filters.ansi import strip_ansi
 from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Gradebook
-from nbgrader.coursedir import CourseDirectory
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 from traitlets import Unicode
 
 from autograder.course import source
+from autograder.course.points import Points, course_directory, waits
 from autograder.feedback import hints, sanitize
 
 _HERE = Path(__file__).parent / "templates"
@@ -74,30 +74,37 @@ class Feedback(Exporter):
         """The page of one graded notebook; nbgrader's preprocessors put the grades in first."""
         nb, resources = super().from_notebook_node(nb, resources, **kwargs)
         about = resources["nbgrader"]
-        course = self._course()
+        course = course_directory(self)
         folder = Path(course.format_path(course.source_directory, ".", about["assignment"]))
         known = source.read(folder / f"{about['notebook']}.ipynb")
         found = hints.read(Path(course.root) / self.hints_folder / f"{about['assignment']}.toml")
         records = nb.metadata.get("autograder", {}).get("cells", [])
         told = {record["name"]: record.get("shown", "") for record in records}
         parts = [_part(cell, known, found, told) for cell in nb.cells]
-        waiting = _waiting(about)
+        graded = Path(course.format_path(course.autograded_directory, about["student"], about["assignment"]))
+        waiting = self._grades(about, graded / f"{about['notebook']}.ipynb")
         for part in parts:
             if part.name in waiting:
                 part.score = None
         return page(about, parts), resources
 
-    def _course(self) -> CourseDirectory:
-        owner: Any = self
-        while owner is not None:
-            if isinstance(found := getattr(owner, "coursedir", None), CourseDirectory):
-                return found
-            owner = owner.parent
-        return CourseDirectory(config=self.config)
+    def _grades(self, about: dict[str, Any], graded: Path) -> set[str]:
+        """Put the grades as they are now into `about`; return the names of the cells that nobody has graded yet."""
+        points = Points(parent=self)
+        with Gradebook(about["db_url"]) as gradebook:
+            notebook = gradebook.find_submission_notebook(about["notebook"], about["assignment"], about["student"])
+            penalty = points.notebook_penalty(notebook)
+            about.update(
+                score=notebook.score - penalty,
+                max_score=points.notebook_maximum(notebook),
+                late_penalty=penalty,
+                state=points.state(notebook, graded),
+            )
+            return {grade.name for grade in notebook.grades if waits(grade)}
 
 
 def page(about: dict[str, Any], parts: list[Part]) -> str:
-    """The HTML text. `about` holds assignment, notebook, student, score, max_score and late_penalty."""
+    """The HTML text. `about` holds assignment, notebook, student, score, max_score, late_penalty and state."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
@@ -185,10 +192,3 @@ def _output(output: NotebookNode) -> Markup:
         return Markup('<div class="rich">{}</div>').format(Markup(sanitize.markdown_html(data["text/markdown"])))
     plain = data.get("text/plain") or data.get("text/latex")
     return Markup("<pre>{}</pre>").format(strip_ansi(str(plain))) if plain else Markup()
-
-
-def _waiting(about: dict[str, Any]) -> set[str]:
-    """Names of the cells that nobody has graded by hand yet."""
-    with Gradebook(about["db_url"]) as gradebook:
-        notebook = gradebook.find_submission_notebook(about["notebook"], about["assignment"], about["student"])
-        return {grade.name for grade in notebook.grades if grade.needs_manual_grade and grade.manual_score is None}
