@@ -1,8 +1,9 @@
 """Grades all submissions of an assignment: in parallel, each to a score or a named reason, and resumable at any point.
 
-The one idea: a submission is one piece of work, `grade_one`, which depends on nothing but its course directory; so any
-number of processes, or a cluster that sees the same directory, can do the pieces in any order. What is done is written
-down piece by piece, beside a hash of all that the grade depends on; a run does what is missing or has changed.
+A submission is one piece of work, `grade_one`, which depends on nothing but its course directory. So any number of
+processes, or a cluster that sees the same directory, can do the pieces in any order. What is done is written down piece
+by piece, beside a hash of all that the grade depends on; a run does what is missing or has changed. A submission that
+could not be graded because something of ours failed is not written down: the next run tries it again.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from autograder.batch import pool, progress
-from autograder.batch.scores import CellScore, Result, autograde, read, record_zero
+from autograder.batch.scores import CellScore, Result, autograde, read
 from autograder.course.course import CONFIG, Course, CourseError, fingerprint, last_words, open_nbgrader
 from autograder.run.remote import forks
+from autograder.sandbox import launch
 from autograder.sandbox import warm_kernels as warm
 
 Say = Callable[[str], None]
@@ -52,25 +54,31 @@ class Plan:
 
 
 def grade_one(task: Task) -> Result:
-    """Take in, autograde and write feedback for one submission; what goes wrong is in `Result.problem`."""
-    api = _OPEN.get(task.root)
-    if api is None:
-        api = _OPEN[task.root] = open_nbgrader(Course(task.root), task.root)
+    """Take in, autograde and write feedback for one submission; a failure of ours is in `Result.ungraded`."""
+    if not (task.root / CONFIG).is_file():
+        return _ungraded(task, f"{task.root / CONFIG} cannot be seen on this machine")
     wall, cpu = time.monotonic(), _cpu()
     try:
+        api = _OPEN.get(task.root)
+        if api is None:
+            api = _OPEN[task.root] = open_nbgrader(Course(task.root), task.root)
         result = autograde(api, task.assignment, task.student)
-        if task.feedback:
+        if task.feedback and not result.ungraded:
             written = api.generate_feedback(task.assignment, task.student, force=True)
             if not written["success"]:
                 result.repairs.append(f"No feedback could be written: {last_words(written)}")
     except Exception as error:  # one submission never stops the others
-        return _lost(api, task, f"grading failed: {type(error).__name__}: {error}")
+        return _ungraded(task, f"grading failed: {type(error).__name__}: {error}")
     result.telemetry["process"] = {
         "wall_seconds": round(time.monotonic() - wall, 3),
         "cpu_seconds": round(_cpu() - cpu, 3),
         "memory": pool.memory(),
     }
     return result
+
+
+def _ungraded(task: Task, reason: str) -> Result:
+    return Result(task.student, None, 0.0, ungraded=reason)
 
 
 def run(api: Any, assignment: str, students: Sequence[str], plan: Plan, say: Say) -> list[Result]:
@@ -90,11 +98,16 @@ def run(api: Any, assignment: str, students: Sequence[str], plan: Plan, say: Say
         with (root / f"{assignment}-telemetry.jsonl").open("a", encoding="utf-8") as telemetry:
             for task, result in _do([Task(root, assignment, name, plan.feedback) for name in todo], plan, say):
                 if isinstance(result, pool.Lost):
-                    result = _lost(api, task, result.reason)
+                    result = _ungraded(task, result.reason)
+                if result.ungraded:  # what an earlier run found stays in the gradebook
+                    result = read(api, assignment, task.student, result.problem, result.repairs, result.ungraded)
                 results[task.student] = result
-                _remember(root, assignment, basis, result)
-                telemetry.write("".join(f"{json.dumps(line)}\n" for line in _lines(assignment, result)))
-                telemetry.flush()
+                try:
+                    _remember(root, assignment, basis, result)
+                    telemetry.write("".join(f"{json.dumps(line)}\n" for line in _lines(assignment, result)))
+                    telemetry.flush()
+                except OSError as error:  # the grade is in the gradebook; the next run only does it again
+                    say(f"{task.student}: that it was graded could not be written down: {error}")
                 bar.step(task.student)
         bar.close()
     return [results[name] for name in students]
@@ -106,7 +119,12 @@ def _do(tasks: list[Task], plan: Plan, say: Say) -> Iterator[tuple[Task, Any]]:
     if plan.scheduler:
         from autograder.batch.cluster import run as on_cluster
 
-        yield from on_cluster(grade_one, tasks, plan.scheduler)
+        yield from on_cluster(grade_one, tasks, plan.scheduler, say)
+        return
+    try:
+        launch.check()
+    except launch.SandboxError as error:
+        yield from ((task, pool.Lost(f"no sandbox works here: {error}")) for task in tasks)
         return
     jobs = min(plan.jobs or os.cpu_count() or 1, len(tasks))
     root = tasks[0].root
@@ -161,6 +179,9 @@ def _recall(root: Path, assignment: str, student: str, basis: str) -> Result | N
 
 
 def _remember(root: Path, assignment: str, basis: str, result: Result) -> None:
+    if result.ungraded:  # to be tried again
+        _record(root, assignment, result.student).unlink(missing_ok=True)
+        return
     submitted = root / "submitted" / result.student / assignment
     record = {"basis": basis, "submission": fingerprint(submitted), "result": asdict(result)}
     path = _record(root, assignment, result.student)
@@ -198,11 +219,6 @@ def _enrol(api: Any, assignment: str, students: Sequence[str]) -> None:
             time.sleep(0.2)
 
 
-def _lost(api: Any, task: Task, reason: str) -> Result:
-    record_zero(api, task.assignment, task.student)
-    return read(api, task.assignment, task.student, reason)
-
-
 def _lines(assignment: str, result: Result) -> Iterator[dict[str, Any]]:
     """Telemetry: a line for each cell, then one for the submission."""
     who = {"time": round(time.time(), 3), "assignment": assignment, "student": result.student}
@@ -210,7 +226,8 @@ def _lines(assignment: str, result: Result) -> Iterator[dict[str, Any]]:
         for cell in about.get("cells", []):
             yield {**who, "notebook": notebook, **{key: value for key, value in cell.items() if key != "shown"}}
     process = result.telemetry.get("process", {})
-    yield {**who, **process, "score": result.score, "max_score": result.max_score, "problem": result.problem}
+    problem = result.ungraded or result.problem
+    yield {**who, **process, "score": result.score, "max_score": result.max_score, "problem": problem}
 
 
 def _cpu() -> float:

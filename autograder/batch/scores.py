@@ -1,52 +1,66 @@
 """Autograde one collected submission with nbgrader, and read what it earned, cell by cell, with the reasons.
 
-Every submission ends with a score or a named reason. What cannot be used (no JSON, no notebook, a link) was replaced by
-a notebook without answers when it was taken in (collect.py); what cannot be graded at all gets 0 in the gradebook.
+Every submission ends with a score or a named reason. A file that cannot be used (no JSON, no notebook, a link) was
+replaced by a notebook without answers when it was taken in (collect.py), so it scores 0. Where grading itself failed
+there is no score: the gradebook keeps what it had, and `Result.ungraded` says why.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from autograder.course.course import CourseError, last_words
+from autograder.course.source import grade_id
 from autograder.intake import collect
 
 
 @dataclass(frozen=True)
 class CellScore:
-    """What one graded cell earned; `score` is None while it waits to be graded by hand."""
+    """What one graded cell earned; `score` is None while there is no grade yet.
+
+    `by_hand` says that a grader has to look at it: for the first time, or again since the answer has changed.
+    """
 
     name: str
     score: float | None
     points: float
     reason: str = ""
+    by_hand: bool = False
 
 
 @dataclass(frozen=True)
 class Result:
-    """One submission's grades. `problem` says why it could not be graded; `stopped` names cells that raised.
+    """One submission's grades: `score` points of `max_score`, of which lateness costs `penalty`.
 
-    `repairs` says what was put right or refused when it was taken in, `telemetry` what grading it took.
+    `problem` says why what was handed in counts as not answered. `ungraded` says why grading failed: then `score` is
+    what an earlier run gave, or None. `stopped` names cells that raised, `repairs` says what was put right or refused
+    when it was taken in and what a grader should know, `telemetry` what grading it took.
     """
 
     student: str
-    score: float
+    score: float | None
     max_score: float
     cells: list[CellScore] = field(default_factory=list)
     problem: str = ""
     stopped: list[str] = field(default_factory=list)
     repairs: list[str] = field(default_factory=list)
     telemetry: dict[str, Any] = field(default_factory=dict)
+    penalty: float = 0.0
+    ungraded: str = ""
+
+    @property
+    def total(self) -> float | None:
+        """Points after lateness; None if there are none."""
+        return None if self.score is None else self.score - self.penalty
 
     @property
     def by_hand(self) -> float:
         """Points that wait to be graded by hand."""
-        return sum(cell.points for cell in self.cells if cell.score is None)
+        return sum(cell.points for cell in self.cells if cell.by_hand)
 
     @property
     def lost(self) -> list[CellScore]:
@@ -62,23 +76,29 @@ def autograde(api: Any, assignment: str, student: str) -> Result:
     outcome = api.autograde(assignment, student, force=True)
     if "KeyboardInterrupt" in (outcome.get("error") or ""):
         raise KeyboardInterrupt  # nbgrader's API swallows it
-    problem = report.problem
     if not outcome["success"]:
-        problem = f"autograding failed: {last_words(outcome)}"
-        record_zero(api, assignment, student)
-    return read(api, assignment, student, problem, [*report.refused, *report.repairs])
+        return Result(student, None, 0.0, ungraded=f"autograding failed: {last_words(outcome)}")
+    return read(api, assignment, student, report.problem, [*report.refused, *report.repairs, *report.doubts])
 
 
-def read(api: Any, assignment: str, student: str, problem: str = "", repairs: Sequence[str] = ()) -> Result:
+def read(
+    api: Any, assignment: str, student: str, problem: str = "", repairs: Sequence[str] = (), ungraded: str = ""
+) -> Result:
     """Read one submission's grades from the gradebook and the reasons from its autograded notebook."""
+    from autograder.course.hand_grades import asks_again_words
+    from autograder.course.points import Points, asks_again, never_graded, waits
+
+    points = Points(config=api.config)
     cells: list[CellScore] = []
     stopped: list[str] = []
+    again: list[str] = []
     telemetry: dict[str, Any] = {}
     with api.gradebook as gradebook:
         submission = gradebook.find_submission(assignment, student)
         # All cells at once: otherwise each grade asks for its own.
         cells_of = [notebook.grade_cells + notebook.task_cells for notebook in submission.assignment.notebooks]
-        score, max_score = submission.score, submission.max_score
+        score = None if never_graded(submission) else submission.score
+        max_score, penalty = points.maximum(submission.assignment), points.penalty(submission)
         for notebook in submission.notebooks:
             path = folder(api, "autograded_directory", assignment, student) / f"{notebook.name}.ipynb"
             errors, telemetry[notebook.name] = _graded(path)
@@ -86,28 +106,24 @@ def read(api: Any, assignment: str, student: str, problem: str = "", repairs: Se
             here = [f"cell {name} raised {error}" for name, error in errors.items() if name not in graded]
             for grade in graded.values():
                 # As nbgrader does: a score given by hand comes before the automatic one, and extra credit is added.
-                earned = None if grade.needs_manual_grade else grade.score
+                earned = None if waits(grade) else grade.score
                 reason = errors.get(grade.name, "").removeprefix("CheckError: ")
                 if reason.startswith("NameError") and here and "(cell " not in reason:
                     reason += f" ({here[0]})"
                 if not reason and earned == 0:
                     reason = "no answer was written"
-                cells.append(CellScore(grade.name, earned, grade.max_score, reason))
+                cells.append(CellScore(grade.name, earned, grade.max_score, reason, bool(grade.needs_manual_grade)))
+                if asks_again(grade):
+                    again.append(asks_again_words(grade))
             stopped += here
         del cells_of
-    return Result(student, score, max_score, cells, problem, stopped, list(repairs), telemetry)
+    repairs = [*repairs, *again]
+    return Result(student, score, max_score, cells, problem, stopped, repairs, telemetry, penalty, ungraded)
 
 
 def folder(api: Any, step: str, assignment: str, student: str) -> Path:
     """The submission's folder in one of nbgrader's steps, such as `autograded_directory`."""
     return Path(api.coursedir.format_path(getattr(api.coursedir, step), student, assignment))
-
-
-def _name(cell: Any) -> str:
-    """The cell's nbgrader name; empty if it has none."""
-    for key in ("metadata", "nbgrader", "grade_id"):
-        cell = cell.get(key) if isinstance(cell, dict) else None
-    return cell if isinstance(cell, str) else ""
 
 
 def _graded(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
@@ -119,17 +135,5 @@ def _graded(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
     for number, cell in enumerate(notebook["cells"], start=1):
         for output in cell.get("outputs", []):
             if output["output_type"] == "error":
-                errors[_name(cell) or f"number {number}"] = f"{output['ename']}: {output['evalue']}".strip(": ")
+                errors[grade_id(cell) or f"number {number}"] = f"{output['ename']}: {output['evalue']}".strip(": ")
     return errors, notebook["metadata"].get("autograder", {})
-
-
-def record_zero(api: Any, assignment: str, student: str) -> None:
-    """Give a submission that cannot be graded 0 in the gradebook, so that it is lost nowhere."""
-    for step in ("autograded_directory", "feedback_directory"):
-        shutil.rmtree(folder(api, step, assignment, student), ignore_errors=True)
-    with api.gradebook as gradebook:
-        gradebook.update_or_create_student(student)
-        submission = gradebook.update_or_create_submission(assignment, student)
-        for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
-            grade.auto_score, grade.needs_manual_grade = 0.0, False
-        gradebook.db.commit()

@@ -26,6 +26,10 @@ class CourseError(Exception):
     """Something in the course or in the request is wrong; the message is one line that names what and where."""
 
 
+class InfrastructureError(CourseError):
+    """This machine or the cluster failed, not the course and not a submission; the same command may work later."""
+
+
 @dataclass(frozen=True)
 class Course:
     """The folder that holds `nbgrader_config.py`, `source/` and `submissions/`."""
@@ -65,9 +69,9 @@ def open_nbgrader(course: Course, work: Path) -> Any:
     from nbgrader.apps import NbGraderAPI
     from traitlets.config import PyFileConfigLoader
 
-    from autograder.course import gradebook_cache as staying
+    from autograder.course import exchange, gradebook_cache
 
-    staying.settle()
+    gradebook_cache.keep_between_submissions()
     work.mkdir(parents=True, exist_ok=True)
     if not work.samefile(course.root):
         shutil.copyfile(course.root / CONFIG, work / CONFIG)
@@ -77,10 +81,7 @@ def open_nbgrader(course: Course, work: Path) -> Any:
     config.CourseDirectory.root = str(work.resolve())
     config.NotebookExporter.optimistic_validation = True  # once after all steps instead of after each
     if config.Exchange.get("root"):
-        exchange = Path(config.Exchange.root)
-        if not exchange.is_dir():
-            exchange.mkdir(parents=True)
-            exchange.chmod(0o777)  # nbgrader insists: every learner hands in here
+        exchange.make(Path(config.Exchange.root))
 
     log = logging.Logger("nbgrader")
     log.addHandler(logging.FileHandler(work / "nbgrader.log"))

@@ -67,7 +67,7 @@ def prove(
     seed = secrets.randbelow(2**32) if seed is None else seed
     outcomes = []
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
+        root = Path(folder) / "course"
         api = open_nbgrader(course, root)
         plan = [trial for name in assignments for trial in _plan(course, api, name)]
         for outcome in _run(root, plan, jobs, seed):

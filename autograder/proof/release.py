@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.batch.scores import autograde
-from autograder.course.course import Course, CourseError, demand, open_nbgrader
+from autograder.course.course import Course, CourseError, InfrastructureError, demand, open_nbgrader
 
 _REGIONS = {"solution": ("BEGIN SOLUTION", "END SOLUTION"), "hidden test": ("BEGIN HIDDEN TESTS", "END HIDDEN TESTS")}
 
@@ -33,7 +33,7 @@ def prove(course: Course, assignment: str, destination: Path | None = None) -> N
     for path in sorted(source.glob("*.ipynb")):
         check_markers(path)
     with tempfile.TemporaryDirectory() as folder:
-        api = open_nbgrader(course, Path(folder))
+        api = open_nbgrader(course, Path(folder) / "course")
         released = generate(api, course, assignment)
         check_leaks(source, released)
         check_scores(api, source, released, assignment)
@@ -110,6 +110,8 @@ def check_scores(api: Any, source: Path, released: Path, assignment: str) -> Non
             for path in target.glob("*.ipynb"):
                 fill_in(path, source / path.name)
         result = autograde(api, assignment, student)
+        if result.ungraded:
+            raise InfrastructureError(f"{assignment}: the {student} cannot be graded: {result.ungraded}")
         if result.problem:
             raise ReleaseError(f"{assignment}: the {student} cannot be graded: {result.problem}")
         for cell in result.cells:
