@@ -1,4 +1,4 @@
-"""The course as nbgrader sees it: everything lies beside this file, so the file works wherever it is copied.
+"""The course as nbgrader sees it. No path is written out, so the file works wherever it is copied.
 
 `nbgrader` and JupyterLab's formgrader read it when they are started in this folder.
 """
@@ -17,8 +17,9 @@ c.CourseDirectory.root = str(root)
 # Several processes write grades at once and wait for each other. For a larger class any SQLAlchemy URL does.
 c.CourseDirectory.db_url = f"sqlite:///{root / 'gradebook.db'}?timeout=60"
 
-# Where assignments are released to and submissions come in. For a class, name a folder that everyone can write to.
-c.Exchange.root = str(root / "exchange")
+# Where assignments are released to and submissions come in. For a class, name a folder of mode 1777 that everyone can
+# reach, such as /srv/exchange; never one inside the course folder, which nobody else may enter.
+c.Exchange.root = str(root.parent / f"{root.name}-exchange")
 c.Exchange.cache = str(root / "exchange-cache")
 c.Exchange.path_includes_course = False
 
@@ -30,7 +31,7 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.IgnorePattern",
     "nbconvert.preprocessors.ClearMetadataPreprocessor",
     "nbgrader.preprocessors.LimitOutput",
-    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.SaveAutoGrades",  # leaves grades by hand alone: collect.use sees to that
     "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
@@ -38,6 +39,8 @@ c.GenerateFeedback.exporter_class = "autograder.feedback.Feedback"
 # What a submission holds is made harmless in formgrader's pages too.
 c.HTMLExporter.preprocessors = ["autograder.sanitize.Sanitize"]
 c.HTMLExporter.filters = {"markdown2html": "autograder.sanitize.markdown_html"}
+# Cells whose points add to the score and not to the maximum; * stands for any letters.
+c.Points.bonus = {"ps3_quantization": ["gptq-*"], "ps5_sizing": ["serve-*"]}
 c.Execute.kernel_name = kernelspec.ensure(root)
 c.Execute.timeout = 60  # seconds for one cell
 c.SandboxedExecute.budget = 300  # seconds for all cells of a notebook

@@ -43,12 +43,25 @@ def _course() -> Iterator[Path]:
 def reads_no_file() -> Finding:
     with _course() as course:
         ran = _run(
-            """
+            r"""
+import re
+def secret(path, name):
+    "Whether this is what its name says: a LaTeX package is called shadow too."
+    if CANARY in name: return True
+    if name not in ("shadow", "gshadow", ".bash_history", ".ssh"): return False
+    files, text = [path], ""
+    try: files = [os.path.join(path, one) for one in os.listdir(path)]
+    except OSError: pass
+    for file in files:
+        try: text += open(file, errors="replace").read(10**5)
+        except OSError: pass
+    if "shadow" in name: return re.search(r"^[^:\s]+:[^:\n]*(:\d*){6}:|^[^:\s]+:[!*$][^:\n]*:", text, re.M)
+    return bool(text)
 def look():
     for here, folders, names in os.walk("/"):
         if here == "/": folders.remove("proc")
-        found = [name for name in names + folders if CANARY in name or name in ("shadow", ".bash_history", ".ssh")]
-        if found: return os.path.join(here, found[0])
+        for name in names + folders:
+            if secret(os.path.join(here, name), name): return os.path.join(here, name)
     raise OSError
 read = lambda path: lambda: open(path).read()
 tries(("the gradebook", read(COURSE + "/gradebook.db")), ("a source", read(f"{COURSE}/source/{CANARY}.ipynb")),

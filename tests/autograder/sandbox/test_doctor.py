@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +41,27 @@ def test_the_probe_notices_when_there_is_no_sandbox(
     assert not probe().held
 
 
+def test_a_latex_folder_named_shadow_is_no_password_file_and_a_password_file_is_one_under_any_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    programs: list[str] = []
+
+    def keep(code: str, limits: object = None, **words: str) -> probing.Ran:
+        programs.append(code)
+        return probing.Ran("nothing", 0, "", 0.0, 0)
+
+    monkeypatch.setattr(probes, "_run", keep)
+    probes.reads_no_file()
+    names: dict[str, Any] = {"os": os, "CANARY": "canary"}
+    exec(programs[0].partition("def look()")[0], names)
+    latex = tmp_path / "texmf" / "shadow"
+    latex.mkdir(parents=True)
+    (latex / "shadow.sty").write_text("% shadow boxes: a package\n\\ProvidesPackage{shadow}[2003/02/19]\n")
+    assert not names["secret"](str(latex), "shadow")
+    (tmp_path / "shadow").write_text("daemon:*:19700:0:99999:7:::\n")
+    assert names["secret"](str(tmp_path / "shadow"), "shadow")
+
+
 def test_it_exits_0_when_all_hold_and_1_with_the_cure_when_one_does_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -48,6 +72,22 @@ def test_it_exits_0_when_all_hold_and_1_with_the_cure_when_one_does_not(
     monkeypatch.setattr(doctor, "PROBES", [lambda: good, lambda: bad])
     assert main(["doctor"]) == 1
     assert "FAIL  two: got it all\n      Lock the door\n\n1 of 2 limits hold." in capsys.readouterr().out
+
+
+def test_it_looks_at_the_exchange_of_the_course(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(doctor, "PROBES", [])
+    exchange = tmp_path / "exchange"
+    exchange.mkdir()
+    exchange.chmod(0o777)
+    (tmp_path / "course").mkdir()
+    (tmp_path / "course" / "nbgrader_config.py").write_text(f"c = get_config()\nc.Exchange.root = {str(exchange)!r}\n")
+    assert main(["doctor", "--course", str(tmp_path / "course")]) == 1
+    assert f"FAIL  the exchange: {exchange} has mode 777, not 1777: chmod 1777 {exchange}" in capsys.readouterr().out
+    exchange.chmod(0o1777)
+    assert main(["doctor", "--course", str(tmp_path / "course")]) == 0
+    assert "ok    the exchange: nobody can take it over" in capsys.readouterr().out
 
 
 def test_without_bubblewrap_it_says_how_to_get_it_and_that_nothing_runs(
