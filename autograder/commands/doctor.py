@@ -1,14 +1,19 @@
-"""Proves the sandbox by trying to break it: `python -m autograder doctor`.
+"""`python -m autograder doctor`: try to break the sandbox, and look for open doors in the exchange.
 
-The one idea: a limit is believed only when an attempt to pass it has failed (the attempts are in probes.py). What does
-not hold is printed with the way to mend it.
+A limit is believed only when an attempt to pass it has failed (the attempts are in sandbox/probes). What does not hold
+is printed with the way to mend it.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
+from pathlib import Path
 
+from autograder.commands import options
+from autograder.course import exchange
+from autograder.course.course import CONFIG
 from autograder.sandbox.launch import SandboxError, check
 from autograder.sandbox.probes.escapes import PROBES
 
@@ -25,8 +30,28 @@ ELSEWHERE = """The sandbox needs Linux. Two ways to grade from here:
 Learners need none of this: writing and checking answers works everywhere."""
 
 
-def main() -> int:
-    """Print the table; 0 if every limit held, 1 if not."""
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "doctor",
+        help="try to break the sandbox that learners' code runs in",
+        description="Try to pass each limit of the sandbox, look at the exchange of the course, print what held and "
+        "how to mend what did not. Exit status 0: all holds; 1: no stranger's notebook should be run here.",
+    )
+    options.add_course(command)
+    command.add_argument("--elsewhere", action="store_true", help="say how to grade from macOS or Windows, and stop")
+    command.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.elsewhere:
+        print(ELSEWHERE)
+        return 0
+    return main(arguments.course)
+
+
+def main(course: Path = options.COURSE) -> int:
+    """Print the table; 0 if everything held, 1 if not."""
     if not sys.platform.startswith("linux"):
         print(f"This is {sys.platform}. {ELSEWHERE}")
         return 1
@@ -46,4 +71,17 @@ def main() -> int:
         if not found.held and found.mend:
             print(f"      {found.mend}")
     print(f"\n{len(PROBES) - failed} of {len(PROBES)} limits hold.")
-    return 1 if failed else 0
+    return 1 if failed + _open_doors(course) else 0
+
+
+def _open_doors(course: Path) -> int:
+    """Print what is open in the course's exchange; returns how much that is."""
+    if not (course / CONFIG).is_file():
+        print(f"No course in {course}: its exchange was not looked at (--course FOLDER names one).")
+        return 0
+    problems = exchange.problems(course)
+    for problem in problems:
+        print(f"FAIL  the exchange: {problem}")
+    if not problems:
+        print("ok    the exchange: nobody can take it over")
+    return len(problems)

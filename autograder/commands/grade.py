@@ -1,4 +1,4 @@
-"""Grade an assignment: a class's collected submissions in their course directory, or those that a course carries.
+"""`python -m autograder grade ASSIGNMENT`: a class's collected submissions, or those that a course carries.
 
 generate, release, submit, collect, autograde, feedback and export are nbgrader's; this file orders them, does only what
 a change asks for, and tells what happened. What it leaves is an ordinary course directory that formgrader opens.
@@ -6,8 +6,11 @@ a change asks for, and tells what happened. What it leaves is an ordinary course
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,11 +19,63 @@ from typing import Any
 from autograder.batch import batch
 from autograder.batch.batch import Plan
 from autograder.batch.scores import Result
+from autograder.commands import options
 from autograder.course.course import CONFIG, Course, CourseError, check_switched_on, demand, fingerprint, open_nbgrader
 from autograder.proof import release
 
 Say = Callable[[str], None]
+WORK = Path("build") / "grading"
+NOT_GRADED = 3  # exit status: no score is wrong, but something could not be graded
 _FEW = 12  # submissions for which the summary tells every lost point
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "grade",
+        help="grade a class, or the submissions that the repository carries",
+        description="With --course: grade all submissions that nbgrader collected in that course directory "
+        "(submitted/STUDENT/ASSIGNMENT). Without: release the assignment, collect the sample submissions in "
+        "exercises/submissions/ASSIGNMENT and grade them, in build/grading. Learners' code runs in a sandbox, or not "
+        "at all. Writes feedback, a CSV file, a summary and telemetry. Only what is new or changed is graded; after an "
+        "interrupt the same command goes on where it stopped; grades given by hand stay. Exit status 3: a submission "
+        "could not be graded because of this machine or the cluster; it has no score from this run, and the next run "
+        "tries it again.",
+    )
+    command.add_argument("assignment", help="for example ps3_quantization")
+    command.add_argument("--course", type=Path, metavar="FOLDER", help="an nbgrader course directory with submissions")
+    options.add_jobs(command)
+    command.add_argument("--scheduler", default="", metavar="ADDRESS", help="grade on a Dask cluster: tcp://host:8786")
+    command.add_argument("--no-feedback", action="store_true", help="write no feedback pages")
+    command.add_argument("--force", action="store_true", help="do everything again, also what has not changed")
+    command.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    work = arguments.course or WORK
+    plan = Plan(arguments.jobs, arguments.scheduler, arguments.force, not arguments.no_feedback)
+    say = lambda text: print(text, flush=True)
+    try:
+        if arguments.course:
+            graded = grade_class(arguments.course, arguments.assignment, plan, say)
+        else:
+            graded = grade(Course(options.COURSE), arguments.assignment, WORK, plan, say)
+    except KeyboardInterrupt:
+        print("\nautograder: interrupted; the same command goes on where it stopped", file=sys.stderr)
+        return 130
+    root = " --allow-root" if hasattr(os, "geteuid") and os.geteuid() == 0 else ""
+    jupyter = os.path.relpath(Path(sys.executable).parent / "jupyter", work)
+    print(f"\n{summary(graded)}\n")
+    print(f"grades:     {graded.csv}")
+    if plan.feedback:
+        print(f"feedback:   {graded.work / 'feedback'}")
+    print(f"in detail:  {graded.work / f'{arguments.assignment}-summary.txt'}")
+    print(f"formgrader: cd {work} && {jupyter} lab{root}   (then the menu Nbgrader, Formgrader)")
+    if left := [result.student for result in graded.results if result.ungraded]:
+        names = ", ".join(left[:_FEW]) + (f" and {len(left) - _FEW} more" if len(left) > _FEW else "")
+        print(f"autograder: {len(left)} not graded; the same command tries them again: {names}", file=sys.stderr)
+        return NOT_GRADED
+    return 0
 
 
 @dataclass(frozen=True)
@@ -54,7 +109,8 @@ def grade(course: Course, assignment: str, work: Path, plan: Plan | None = None,
     """Bring the gradebook in `work` up to date with the submissions that the course carries, of one assignment.
 
     Only what changed is done again, all of it with `plan.force`. A submission that cannot be graded has its reason in
-    `Result.problem` and does not stop the others. Raises CourseError for what is wrong with the assignment itself.
+    `Result.problem` or `Result.ungraded` and does not stop the others. Raises CourseError for what is wrong with the
+    assignment itself.
     """
     plan = plan or Plan()
     source = course.source(assignment)
@@ -124,7 +180,8 @@ def summary(graded: Graded, few: int = _FEW) -> str:
     lines = [f"{'student':<{width}}  score    max  by hand  note"]
     for result in graded.results:
         by_hand = f"{result.by_hand:g}" if result.by_hand else "-"
-        row = f"{result.student:<{width}}  {result.score:5g}  {result.max_score:5g}  {by_hand:>7}  {_note(result)}"
+        score = "-" if result.total is None else f"{result.total:g}"
+        row = f"{result.student:<{width}}  {score:>5}  {result.max_score:5g}  {by_hand:>7}  {_note(result)}"
         lines.append(row.rstrip())
     if len(graded.results) > few:
         return "\n".join(lines)
@@ -141,15 +198,19 @@ def summary(graded: Graded, few: int = _FEW) -> str:
 
 def _note(result: Result) -> str:
     """Why a submission has the score that it has, in a few words."""
+    if result.ungraded:
+        kept = "" if result.score is None else "; the earlier grade stands"
+        return f"not graded: {_one_line(result.ungraded)}{kept}"
+    late = f"{result.penalty:g} taken off for lateness" if result.penalty else ""
     if result.problem:
-        return f"not graded: {_one_line(result.problem)}"
-    repaired = f"{len(result.repairs)} put right" if result.repairs else ""
+        return "; ".join(filter(None, [f"counts as not answered: {_one_line(result.problem)}", late]))
+    told = f"{len(result.repairs)} to read below" if result.repairs else ""
     lost = result.lost
     if not lost:
-        return "; ".join(filter(None, ["every test passed", repaired]))
+        return "; ".join(filter(None, ["every test passed", late, told]))
     why = next((cell for cell in lost if cell.reason), lost[0])
     words = f"lost points in {len(lost)} cell{'s' if len(lost) > 1 else ''}, {why.name}: {_one_line(why.reason, 80)}"
-    return "; ".join(filter(None, [words, repaired]))
+    return "; ".join(filter(None, [words, late, told]))
 
 
 def _hand_in(api: Any, assignment: str, student: str, submission: Path, work: Path) -> None:
@@ -168,12 +229,12 @@ def _hand_in(api: Any, assignment: str, student: str, submission: Path, work: Pa
 
 
 def _export(api: Any, assignment: str, work: Path) -> Path:
-    """nbgrader's CSV export of this assignment."""
-    from nbgrader.plugins import CsvExportPlugin
+    """nbgrader's table of this assignment."""
+    from autograder.batch.export import Grades
 
     path = work / f"{assignment}.csv"
     with api.gradebook as gradebook:
-        CsvExportPlugin(parent=api, to=str(path), assignment=[assignment]).export(gradebook)
+        Grades(parent=api, to=str(path), assignment=[assignment]).export(gradebook)
     return path
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from klass import PS, make_class
 from ps3_course import PS3, ROOT
 
 from autograder.__main__ import main
@@ -53,7 +54,7 @@ def test_outside_the_repository_it_says_so(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "is not JSON"),
+        ("", "the file is empty"),
         ("{", "is not JSON"),
         ("[]", "not a notebook"),
         ('{"cells": 3}', "not a notebook"),
@@ -92,3 +93,43 @@ def test_check_on_a_right_notebook_gives_exit_0() -> None:
     assert (run.returncode, run.stderr) == (0, "")
     assert "\nThe tests that passed are worth 64 of 64 points. Written answers" in run.stdout
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["release", "prove", "hints", "check", "diff", "doctor", "grade"])
+def test_every_command_takes_the_folder_of_a_course(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert "--course FOLDER" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["release", PS3], ["prove", PS3], ["hints", PS3], ["prove"]])
+def test_a_folder_without_a_course_gives_exit_2_and_one_line(
+    words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main([*words, "--course", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"autograder: no course here: {tmp_path / 'nbgrader_config.py'} is missing")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["release", "prove", "hints"])
+def test_a_missing_bubblewrap_gives_exit_3_and_one_line(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_class(tmp_path / "course")
+    capsys.readouterr()
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert main([command, PS, "--course", str(tmp_path / "course")]) == 3
+    error = capsys.readouterr().err
+    assert "bubblewrap" in error
+    assert error.count("\n") == 1
+
+
+def test_release_is_refused_while_learners_could_take_the_exchange_over(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    make_class(tmp_path / "course")
+    exchange = tmp_path / "course-exchange"
+    exchange.chmod(0o777)
+    assert main(["release", PS, "--course", str(tmp_path / "course")]) == 2
+    assert capsys.readouterr().err == (f"autograder: {exchange} has mode 777, not 1777: chmod 1777 {exchange}\n")
