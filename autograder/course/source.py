@@ -96,11 +96,17 @@ def _read(path: Path, *_: int) -> Source:
     return Source(tuple(_cell(cell) for cell in content["cells"] if cell["cell_type"] == "code"))
 
 
+def nbgrader_metadata(cell: Any) -> dict[str, Any]:
+    """nbgrader's metadata of a cell of any notebook, a learner's too; empty if there is none or it is malformed."""
+    for key in ("metadata", "nbgrader"):
+        cell = cell.get(key) if isinstance(cell, dict) else None
+    return cell if isinstance(cell, dict) else {}
+
+
 def grade_id(cell: Any) -> str:
     """A cell's nbgrader name; empty if it has none or its metadata is malformed."""
-    for key in ("metadata", "nbgrader", "grade_id"):
-        cell = cell.get(key) if isinstance(cell, dict) else None
-    return cell if isinstance(cell, str) else ""
+    found = nbgrader_metadata(cell).get("grade_id")
+    return found if isinstance(found, str) else ""
 
 
 def _cell(cell: dict[str, Any]) -> SourceCell:

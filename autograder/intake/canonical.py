@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from autograder.course.source import grade_id, nbgrader_metadata
+
 Cell = dict[str, Any]
 
 _MARKERS = ("### BEGIN SOLUTION", "### BEGIN HIDDEN TESTS")
@@ -80,7 +82,7 @@ def canonical(
     repairs: list[str] = []
     given = _released(released)
     cells = _submitted(submitted, repairs)
-    known = [{_name(cell): _text(cell).strip() for cell in version["cells"]} for version in [released, *versions]]
+    known = [{grade_id(cell): _text(cell).strip() for cell in version["cells"]} for version in [released, *versions]]
     match = _match(given, cells, known, repairs)
     if not match.of:
         raise RefusedError("it holds no cell of this assignment (another notebook under its name?)")
@@ -100,7 +102,7 @@ def canonical(
 
     built = [_own(cell) for cell in blocks[""]]
     for master in given:
-        if (name := _name(master)) is None:
+        if not (name := grade_id(master)):
             continue
         place = match.claimed(name)
         built.append(_rebuilt(master, None if place is None else cells[place], own_text, known, repairs))
@@ -145,7 +147,7 @@ def _released(notebook: dict[str, Any]) -> list[Cell]:
     cells = [{**cell, "source": _text(cell)} for cell in notebook["cells"]]
     for cell in cells:
         if any(marker in cell["source"] for marker in _MARKERS):
-            raise ValueError(f"cell {_name(cell)!r} holds a marker: the released notebook is needed, not the source")
+            raise ValueError(f"cell {grade_id(cell)!r} holds a marker: the released notebook is needed, not the source")
     return cells
 
 
@@ -172,7 +174,7 @@ def _submitted(notebook: dict[str, Any], repairs: list[str]) -> list[Cell]:
             continue
         kind = cell.get("cell_type")
         text = _clean(_text(cell))
-        where = _name(cell) or f"number {len(cells) + 1}"
+        where = grade_id(cell) or f"number {len(cells) + 1}"
         if text != _text(cell):
             repairs.append(
                 f"Cell {quoted(where)} held characters that no program may hold, or was too long; it was cut."
@@ -182,8 +184,8 @@ def _submitted(notebook: dict[str, Any], repairs: list[str]) -> list[Cell]:
                 "cell_type": kind if kind in ("code", "markdown") else "markdown" if kind == "heading" else "raw",
                 "source": text,
                 "id": cell.get("id") if isinstance(cell.get("id"), str) else None,
-                "grade_id": _name(cell),
-                "nbgrader": _metadata(cell),
+                "grade_id": grade_id(cell),
+                "nbgrader": nbgrader_metadata(cell),
                 "attachments": _pictures(cell.get("attachments"), where, repairs),
             }
         )
@@ -192,13 +194,13 @@ def _submitted(notebook: dict[str, Any], repairs: list[str]) -> list[Cell]:
     return cells
 
 
-def _match(given: list[Cell], cells: list[Cell], known: list[dict[str | None, str]], repairs: list[str]) -> _Match:
+def _match(given: list[Cell], cells: list[Cell], known: list[dict[str, str]], repairs: list[str]) -> _Match:
     """Find the assignment's cells in the submission: by grade_id, then by the cell's id, then by an unchanged text."""
     match = _Match(given, cells)
-    masters = {name: master for master in given if (name := _name(master))}
+    masters = {name: master for master in given if (name := grade_id(master))}
     for index, cell in enumerate(cells):
         name = cell["grade_id"]
-        if name is None:
+        if not name:
             continue
         if name not in masters and any(name in version for version in known):
             continue  # the course has taken it out since
@@ -222,7 +224,7 @@ def _match(given: list[Cell], cells: list[Cell], known: list[dict[str | None, st
             if match.claimed(name) is not None:
                 continue
             for index, cell in enumerate(cells):
-                if cell["grade_id"] is None and index not in match.of and is_same(cell, name):
+                if not cell["grade_id"] and index not in match.of and is_same(cell, name):
                     match.of[index] = name
                     repairs.append(f"Cell {quoted(name)} had lost its grading data; they were put back.")
                     break
@@ -232,14 +234,14 @@ def _match(given: list[Cell], cells: list[Cell], known: list[dict[str | None, st
 def _tell(given: list[Cell], match: _Match, repairs: list[str]) -> None:
     """Say what was deleted, copied or moved."""
     order = [name for _, name in sorted(match.of.items())]
-    right = [name for master in given if (name := _name(master)) in order]
+    right = [name for master in given if (name := grade_id(master)) in order]
     if order != right:
         moved = next(name for name, wanted in zip(order, right, strict=True) if name != wanted)
         repairs.append(
             f"The assignment's cells were in another order, from {quoted(moved)} on; they are graded in theirs."
         )
     for name in dict.fromkeys(match.copies.values()):
-        master = next(cell for cell in given if _name(cell) == name)
+        master = next(cell for cell in given if grade_id(cell) == name)
         what = "the copies were left out" if _locked(master) else "the copies are treated as cells of your own"
         repairs.append(f"Cell {quoted(name)} stood more than once; {what}.")
 
@@ -247,19 +249,19 @@ def _tell(given: list[Cell], match: _Match, repairs: list[str]) -> None:
 def _is_own(index: int, cell: Cell, match: _Match) -> bool:
     """Whether this cell of the submission is kept as one of the learner's own."""
     if index in match.copies:
-        master = next(cell for cell in match.released if _name(cell) == match.copies[index])
+        master = next(cell for cell in match.released if grade_id(cell) == match.copies[index])
         return not _locked(master)
     return index not in match.of
 
 
 def _rebuilt(
-    master: Cell, answer: Cell | None, own_text: bool, known: list[dict[str | None, str]], repairs: list[str]
+    master: Cell, answer: Cell | None, own_text: bool, known: list[dict[str, str]], repairs: list[str]
 ) -> Cell:
     """One cell of the assignment, with the learner's text if it is an answer.
 
     `known` holds, for each version that learners may have been given, the text of each cell by its name.
     """
-    name = _name(master)
+    name = grade_id(master)
     cell = json.loads(json.dumps({key: master[key] for key in ("cell_type", "metadata", "source")}))
     if isinstance(master.get("id"), str):
         cell["id"] = master["id"]
@@ -324,19 +326,6 @@ def _own(cell: Cell) -> Cell:
     elif cell["attachments"]:
         fresh["attachments"] = cell["attachments"]
     return fresh
-
-
-def _metadata(cell: Any) -> dict[str, Any]:
-    """nbgrader's metadata of a cell; empty where there is none."""
-    for key in ("metadata", "nbgrader"):
-        cell = cell.get(key) if isinstance(cell, dict) else None
-    return cell if isinstance(cell, dict) else {}
-
-
-def _name(cell: Any) -> str | None:
-    """A cell's grade_id."""
-    found = _metadata(cell).get("grade_id")
-    return found if isinstance(found, str) and found else None
 
 
 def _locked(master: Cell) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.course.course import CourseError
+from autograder.course.source import grade_id
 from autograder.intake.canonical import RefusedError, parse, quoted
 from autograder.intake.collect import RECEIVED
 
@@ -60,10 +61,8 @@ def _cells(notebook: dict[str, Any]) -> dict[str, str]:
         cell = cell if isinstance(cell, dict) else {}
         source = cell.get("source", "")
         text = "".join(map(str, source)) if isinstance(source, list) else str(source)
-        about = cell.get("metadata")
-        about = about.get("nbgrader") if isinstance(about, dict) else None
-        name = about.get("grade_id") if isinstance(about, dict) else None
-        if not isinstance(name, str):
+        name = grade_id(cell)
+        if not name:
             first = next((line for line in text.split("\n") if line.strip()), "empty")
             name = f"a cell without a name: {first[:40]}"
         seen[name] = seen.get(name, 0) + 1

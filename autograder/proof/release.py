@@ -16,6 +16,7 @@ from typing import Any
 
 from autograder.batch.scores import autograde
 from autograder.course.course import Course, CourseError, InfrastructureError, demand, open_nbgrader
+from autograder.course.source import grade_id, nbgrader_metadata
 
 _REGIONS = {"solution": ("BEGIN SOLUTION", "END SOLUTION"), "hidden test": ("BEGIN HIDDEN TESTS", "END HIDDEN TESTS")}
 
@@ -56,7 +57,7 @@ def check_markers(path: Path) -> None:
     """Check that solutions and hidden tests lie between matching markers, in cells of the right kind."""
     for name, cell in _cells(path):
         where = f"{path.name}, cell {name}"
-        kind = _nbgrader(cell)
+        kind = nbgrader_metadata(cell)
         for region, (begin, end) in _REGIONS.items():
             is_open, seen = False, 0
             for number, line in enumerate(_lines(cell), start=1):
@@ -125,10 +126,10 @@ def check_scores(api: Any, source: Path, released: Path, assignment: str) -> Non
 
 def fill_in(path: Path, source: Path) -> None:
     """Put the source's solution cells into a released notebook, as a learner who knows the answers would."""
-    answers = {name: cell["source"] for name, cell in _cells(source) if _nbgrader(cell).get("solution")}
+    answers = {name: cell["source"] for name, cell in _cells(source) if nbgrader_metadata(cell).get("solution")}
     notebook = json.loads(path.read_text(encoding="utf-8"))
     for cell in notebook["cells"]:
-        name = _nbgrader(cell).get("grade_id")
+        name = grade_id(cell)
         if name in answers:
             cell["source"] = answers[name]
     path.chmod(0o644)
@@ -138,7 +139,7 @@ def fill_in(path: Path, source: Path) -> None:
 def _cells(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each cell with its name: nbgrader's if it has one, else its place in the notebook."""
     for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"], start=1):
-        yield _nbgrader(cell).get("grade_id") or f"number {number}", cell
+        yield grade_id(cell) or f"number {number}", cell
 
 
 def _lines(cell: dict[str, Any]) -> list[str]:
@@ -159,9 +160,3 @@ def _split(cell: dict[str, Any]) -> tuple[list[str], list[str]]:
         else:
             (between if inside else others).append(line.strip())
     return between, others
-
-
-def _nbgrader(cell: dict[str, Any]) -> dict[str, Any]:
-    """nbgrader's metadata of a cell; empty for a cell that is not its own."""
-    found: dict[str, Any] = cell["metadata"].get("nbgrader", {})
-    return found
