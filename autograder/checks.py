@@ -1,6 +1,6 @@
 """Checks that a test cell makes on a learner's result.
 
-The one idea: a failure is a sentence that says what was expected, what came, and for which input; it never is a bare
+A failure is a sentence that says what was expected, what came, and for which input; it never is a bare
 `AssertionError`. A result may be a NumPy array, a torch tensor, a list or a plain number alike, but it is first copied
 into plain values whose types are known, so an object with an `__eq__` of its own decides nothing, `True` is no integer,
 `2.0` is no integer, and NaN passes no check. In a learner's feedback the values of a hidden check stay hidden; `what`

@@ -1,6 +1,6 @@
 """Does many independent pieces of work in processes that stay, none of which can take the others with it.
 
-The one idea: what costs seconds (importing nbgrader) is done once, in a process that the others are forked from (this
+Importing nbgrader costs seconds, so it is done once, in a process that the others are forked from (this
 one, or a helper where this one has threads); each worker then takes one piece after another. A worker that dies or
 takes too long costs its piece a second try, and then a reason; it never costs the batch. Workers end with the process
 that started them, even if that one is killed.

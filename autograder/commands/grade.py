@@ -21,6 +21,7 @@ from autograder.batch.batch import Plan
 from autograder.batch.scores import Result
 from autograder.commands import options
 from autograder.course.course import CONFIG, Course, CourseError, check_switched_on, demand, fingerprint, open_nbgrader
+from autograder.intake.text import clip, visible
 from autograder.proof import release
 
 Say = Callable[[str], None]
@@ -240,4 +241,4 @@ def _export(api: Any, assignment: str, work: Path) -> Path:
 
 def _one_line(reason: str, length: int = 150) -> str:
     text = "; ".join(line.strip() for line in reason.splitlines() if line.strip()) or "less than full marks"
-    return text if len(text) <= length else f"{text[:length]}..."
+    return clip(visible(text), length)

@@ -51,7 +51,7 @@ def problems(course: Path) -> list[str]:
 
 
 def _wrong_modes(course: Path, shared: bool) -> Iterator[str]:
-    """For a course's folder in the exchange. `shared`: the instructors' group may do as much as the instructor, so its bits are not looked at."""
+    """Look at a course's folder in the exchange. `shared`: the instructors' group may do all, so its bits are free."""
     looked_at = 0o707 if shared else 0o777
     for name, mode in _BELOW.items():
         if os.path.lexists(course / name):

@@ -1,6 +1,6 @@
 """Where a grading run's random inputs come from.
 
-The one idea: the seed is made from the course's own secret and from what was handed in, so that nobody can know the
+The seed is made from the course's own secret and from what was handed in, so that nobody can know the
 inputs before, the same submission gets the same ones when it is graded again, and a changed one gets fresh ones.
 """
 

@@ -1,6 +1,6 @@
 """What a learner is told of a check in a hidden part of a test: what was checked, for which kind of input, what came.
 
-The one idea: the message is not cleaned of hidden values, it is built from what holds none: the check's own name for
+The message is not cleaned of hidden values. It is built from what holds none: the check's own name for
 what it checks, the kinds of the inputs, texts that the test's author wrote out, and what the learner's function
 returned, unless a part of the input or of the expected value is found in it.
 """

@@ -1,6 +1,6 @@
 """Feedback pages: what each test expected, what came, for which input, and a hint where the mistake is known.
 
-The one idea: the page is built from what a learner may know (the released notebook, their own cells, a visible check's
+The page is built from what a learner may know (the released notebook, their own cells, a visible check's
 message, and of a hidden check the words that hold no value of it), not by hiding parts of the graded notebook. One file
 without script or outside address; a content policy in it forbids both. Switched on by
 `c.GenerateFeedback.exporter_class = "autograder.feedback.Feedback"`.

@@ -1,6 +1,6 @@
 """What a submission holds, made harmless for a browser: markdown, HTML, figures, attachments.
 
-The one idea: everything becomes HTML with a short list of allowed tags and attributes, images only from the page's own
+Everything becomes HTML with a short list of allowed tags and attributes, images only from the page's own
 data, links only on request. Used by the feedback pages, and by formgrader's through two lines of `nbgrader_config.py`:
 
     c.HTMLExporter.preprocessors = ["autograder.sanitize.Sanitize"]

@@ -1,6 +1,6 @@
 """The bank: wrong solutions that people write, each with its misconception, and right ones that are written otherwise.
 
-The one idea: a grader is trusted when it has been seen to catch each mistake at the test that names it, and to let
+A grader is trusted when it has been seen to catch each mistake at the test that names it, and to let
 every right way pass. `BANK/ASSIGNMENT/FUNCTION/wrong_*.py` and `right_*.py` each replace the answer cell of one
 function; the rest of the notebook stays the instructor's. A file opens with a docstring: its first line names the
 misconception (or the style), and a wrong one adds two fields:

@@ -1,6 +1,6 @@
-"""Writes the hints of an assignment (hints.py) from its bank: who makes a known mistake shall read what the bank says.
+"""Writes an assignment's hints (hints.py) from its bank, so that a known mistake gets the bank's advice.
 
-The one idea: a wrong solution of the bank fails its test with a message of its own, so the message names the mistake.
+A wrong solution of the bank fails its test with a message of its own, so the message names the mistake.
 `prove` is run with different random inputs. Where a mistake's message stays the same it comes from an example that the
 notebook shows, and is matched with its input and its numbers; where it changes, the numbers are left out, and the hint
 says that it is a guess. Mistakes that no message tells apart share a hint that names each.
