@@ -6,9 +6,10 @@ Where nothing was measured the answer is None, and the lesson says so.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from reference_impl.benchmarks.harness import report
-from reference_impl.benchmarks.harness.result import Result
+from reference_impl.benchmarks.harness.result import Result, Row
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -30,6 +31,20 @@ def gpu_table(section: str, folder: Path = RESULTS) -> str:
     if result is None:
         return "No GPU's measurement lies in this repository yet: `make gpu-check` makes one on a machine with a GPU."
     return f"{result.hardware['name']}, {result.date}\n\n{report.section_text(result.section(section))}"
+
+
+def quiet_result(section: str, folder: Path = RESULTS) -> Result:
+    """The newest run on a quiet machine that has this section; KeyError if there is none."""
+    quiet = [result for result in _with(section, folder) if result.settings.get("quiet")]
+    if not quiet:
+        raise KeyError(f"no run on a quiet machine has the section {section!r}")
+    return max(quiet, key=lambda result: result.date)
+
+
+def quiet_rows(section: str, folder: Path = RESULTS, **where: Any) -> list[Row]:
+    """The rows of `quiet_result` whose columns have the values of `where`."""
+    rows = quiet_result(section, folder).section(section).rows
+    return [row for row in rows if all(row.get(column) == value for column, value in where.items())]
 
 
 def _with(section: str, folder: Path) -> list[Result]:
