@@ -69,8 +69,14 @@ class Lesson:
         return next(cell for cell in self.executed.cells if cell.id == cell_id)
 
     def text(self, cell_id: str) -> str:
-        """What a cell printed."""
-        return "".join(output.text for output in self.cell(cell_id).outputs if output.output_type == "stream")
+        """What a cell printed, and its tables as text."""
+        shown = []
+        for output in self.cell(cell_id).outputs:
+            if output.output_type == "stream":
+                shown.append(output.text)
+            elif "image/png" not in output.get("data", {}):
+                shown.append(output.get("data", {}).get("text/plain", "") + "\n")
+        return "".join(shown)
 
     def data(self, cell_id: str) -> list[dict[str, str]]:
         """What a cell showed besides text, by kind."""

@@ -83,11 +83,12 @@ def test_prose_numbers_of_the_64_channels(prose: str) -> None:
     assert f"loses only {100 * relative_error(channels, for_all):.1f}%" in prose
     assert 0.68 <= smallest[0] <= 0.85
     assert 0.005 <= smallest[1] <= 0.009
-    assert f"loses {100 * smallest[1]:.1f}%" in (QUIZZES / "04_quantization.yml").read_text("utf-8")
+    assert f'text: "{100 * smallest[1]:.1f}%"' in (QUIZZES / "04_quantization.yml").read_text("utf-8")
 
 
-def test_prose_numbers_of_the_prediction(prose: str) -> None:
-    assert f"For groups of 32 a bell curve gives {100 * expected_error(32, 4):.1f}%" in prose
+def test_prose_numbers_of_the_prediction(run: Lesson, prose: str) -> None:
+    code = "\n".join(cell.source for cell in run.code)
+    assert f"For groups of 32 a bell curve gives {100 * expected_error(32, 4):.1f}%" in code
     assert f"{4 + 16 * 5 / 576:.3f} bits at groups of 128, not {bits_per_weight(4, 128)}" in prose
 
 
@@ -164,9 +165,9 @@ def test_the_file_tells_how_it_stores_its_tensors(run: Lesson) -> None:
 
 @pytest.mark.model
 def test_rounding_again_on_the_same_grid_looks_lossless_and_on_its_neighbours_does_not(run: Lesson) -> None:
-    assert run.row("trap-run", "32") == ["0.000%", "0.000%"]
+    assert run.row("trap-table", "32") == ["0.000%", "0.000%"]
     for neighbour in ("16", "64"):
-        assert all(float(error.rstrip("%")) > 0.2 for error in run.row("trap-run", neighbour))
+        assert all(float(error.rstrip("%")) > 0.2 for error in run.row("trap-table", neighbour))
 
 
 @pytest.mark.model
@@ -183,7 +184,7 @@ def test_the_measured_error_grows_with_the_group_and_outlier_columns_explain_the
 @pytest.mark.model
 def test_figures_are_drawn_and_the_slider_leaves_a_figure_for_pages_without_a_kernel(run: Lesson, prose: str) -> None:
     assert "image/png" in run.data("toy-plot")[0]
-    assert "image/png" in run.data("measure-run")[0]
+    assert "image/png" in run.data("measure-plot")[0]
     (slider,) = run.data("slider-run")
     rows = re.findall(r"<tr.*?</tr>", slider["text/html"])
     cells = [re.findall(r">([^<>]+)</td>", row) for row in rows[1:]]
@@ -209,7 +210,7 @@ def test_gptq_moves_the_weights_further_and_brings_the_outputs_closer(run: Lesso
 @pytest.mark.model
 def test_awq_gains_where_some_inputs_are_large_and_hardly_elsewhere(run: Lesson, prose: str) -> None:
     errors = {
-        ratio: [percent(cell) for cell in run.row("awq-run", f"ratio {ratio}")]
+        ratio: [percent(cell) for cell in run.row("awq-table", f"ratio {ratio}")]
         for ratio in ("  0", "0.1", "0.2", "0.3", "0.4", "0.6", "0.8")
     }
     plain = errors["  0"]
@@ -218,7 +219,7 @@ def test_awq_gains_where_some_inputs_are_large_and_hardly_elsewhere(run: Lesson,
     assert best[0] > 0.9 * plain[0]
     assert f"For SmolLM2 the error falls from {plain[1]}% to {best[1]}%" in prose
     assert f"it falls from {plain[0]}% to {best[0]}%" in prose
-    largest = run.row("awq-run", "largest / median input")
+    largest = run.row("awq-table", "largest / median input")
     assert f"{largest[0]} times the median one, not {largest[1]} times" in prose
 
 

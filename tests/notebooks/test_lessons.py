@@ -4,11 +4,15 @@ import json
 import re
 from collections.abc import Callable
 from html import unescape
+from itertools import pairwise
+from typing import Any
 
 import pytest
 from lesson_run import LESSONS, ROOT, Lesson
+from nbformat import NotebookNode
 
 from interactives import richtext
+from interactives.quiz import load
 
 Get = Callable[[str], Lesson]
 SECONDS = 120  # of one core, kernel start and compiling included; a lesson takes a third of it on a quiet machine
@@ -49,8 +53,24 @@ def test_three_questions_open_it_and_come_back_at_the_end_with_a_quiz(each: Less
 
 
 def test_numbers_are_committed_to_before_they_are_shown(each: Lesson) -> None:
-    committed = [cell for cell in each.code if re.search(r"^Predict\(|^my_guess = None", cell.source, re.M)]
-    assert len(committed) >= 3
+    committed = [cell for cell in each.code if re.search(r"^Predict\(", cell.source, re.M)]
+    assert len(committed) >= 6
+
+
+def test_every_prediction_is_the_widget(each: Lesson) -> None:
+    for cell in each.source.cells:
+        assert "my_guess" not in cell.source, cell.id
+        assert cell.cell_type == "code" or "**Predict" not in cell.source, cell.id
+
+
+def test_what_would_give_an_answer_away_is_folded_on_the_page(each: Lesson) -> None:
+    for cell, following in pairwise(each.source.cells):
+        if cell.source.startswith("Predict(") and following.cell_type == "code" and shows_numbers(following):
+            assert "hide-output" in following.metadata.get("tags", []), following.id
+
+
+def shows_numbers(cell: NotebookNode) -> bool:
+    return bool(re.search(r"print\(|table\(|plot_", cell.source))
 
 
 def test_predictions_have_keys_of_their_own_lesson(each: Lesson) -> None:
@@ -69,7 +89,7 @@ def test_the_code_of_a_prediction_is_folded_away_since_it_says_the_answer(each: 
 
 def test_every_figure_has_a_description(each: Lesson) -> None:
     for cell in each.code:
-        if "plt.show()" in cell.source:
+        if re.search(r"^(plot_\w+\(|plt\.show\(\))", cell.source, re.M):
             assert len(cell.metadata["mystnb"]["image"]["alt"]) > 80
 
 
@@ -80,21 +100,53 @@ def test_links_to_other_lessons_lead_to_lessons(each: Lesson) -> None:
 
 def test_code_fits_a_page(each: Lesson) -> None:
     for cell in each.code:
-        if not {"hide-input", "remove-input"} & set(cell.metadata.get("tags", [])):
-            assert max(map(len, cell.source.splitlines())) <= 110
+        if is_visible(cell):
+            assert max(map(len, cell.source.splitlines())) <= 79, cell.id
+
+
+def test_a_lesson_shows_at_most_90_lines_of_code(each: Lesson) -> None:
+    lines = [line for cell in each.code if is_visible(cell) for line in cell.source.splitlines() if line.strip()]
+    assert len(lines) <= 90
+
+
+def test_the_imports_are_folded(each: Lesson) -> None:
+    for cell in each.code:
+        if re.search(r"^(import|from) ", cell.source, re.M):
+            assert cell.metadata["jupyter"]["source_hidden"], cell.id
+            assert "hide-input" in cell.metadata["tags"], cell.id
+
+
+def is_visible(cell: NotebookNode) -> bool:
+    return not {"hide-input", "remove-input"} & set(cell.metadata.get("tags", []))
+
+
+def predictions(lesson: Lesson) -> list[dict[str, Any]]:
+    """What each `Predict` of the lesson asks, as the page has it."""
+    shown = [
+        data["text/html"] for cell in lesson.executed.cells for data in lesson.data(cell.id) if "text/html" in data
+    ]
+    states = [re.search(r'data-interactive="predict"[^>]*data-state=["\']([^"\']+)["\']', html) for html in shown]
+    return [json.loads(unescape(found[1]))["data"]["variant"] for found in states if found]
 
 
 @pytest.mark.model
 def test_the_explanation_of_a_prediction_states_its_answer(each: Lesson) -> None:
-    shown = [data["text/html"] for cell in each.executed.cells for data in each.data(cell.id) if "text/html" in data]
-    states = [re.search(r'data-interactive="predict"[^>]*data-state=["\']([^"\']+)["\']', html) for html in shown]
-    asked = [json.loads(unescape(found[1]))["data"]["variant"] for found in states if found]
-    assert len(asked) >= 3
+    asked = predictions(each)
+    assert len(asked) >= 6
     for question in asked:
-        explanation = richtext.plain(question["explain"])
-        numbers = [float(text.replace(",", "")) for text in re.findall(r"\d[\d,]*(?:\.\d+)?", explanation)]
+        explanation = richtext.plain(question["explain"]).replace("−", "-")
+        numbers = [float(text.replace(",", "")) for text in re.findall(r"-?\d[\d,]*(?:\.\d+)?", explanation)]
         closest = min(abs(number - question["answer"]) for number in numbers)
         assert closest <= 0.01 * abs(question["answer"]), f"{explanation!r} does not say {question['answer']:g}"
+
+
+@pytest.mark.model
+def test_no_opening_question_is_a_prediction_of_the_lesson(each: Lesson) -> None:
+    opening = [question.variants[0] for question in load(each.name).opening if question.kind == "numeric"]
+    for question in predictions(each):
+        for other in opening:
+            same_answer = abs(other["answer"] - question["answer"]) <= 0.001 * abs(question["answer"])
+            assert not (same_answer and other["unit"] == question["unit"]), richtext.plain(other["prompt"])
 
 
 @pytest.mark.model
