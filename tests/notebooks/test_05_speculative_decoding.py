@@ -67,6 +67,8 @@ def test_prose_numbers_measured_on_a_quiet_machine(it: Lesson) -> None:
     assert 2.7 < by_batch[8]["verify_cost"] < 3  # "nearly three steps"
     gains = [row["measured"] for row in quiet_rows("speculation_speedup", target="smollm2-135m")]
     assert f"made SmolLM2 {min(gains):.1f} to {max(gains):.1f} times as fast" in it.prose
+    code = "\n".join(cell.source for cell in it.code)
+    assert f"were {min(gains):.1f} to {max(gains):.1f} times as fast" in code
     pair = quiet_rows("speculation_speedup", draft="course-draft")
     assert all(row["measured"] < 1 for row in pair)  # "slower ... on every kind of text"
     assert all(1.9 < row["verify_cost"] < 2.1 for row in pair)  # "about two steps"
