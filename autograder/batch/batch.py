@@ -22,7 +22,8 @@ from typing import Any
 
 from autograder.batch import pool, progress
 from autograder.batch.scores import CellScore, Result, autograde, read
-from autograder.course.course import CONFIG, Course, CourseError, fingerprint, last_words, open_nbgrader
+from autograder.course import CONFIG
+from autograder.course.course import Course, CourseError, fingerprint, last_words, open_nbgrader
 from autograder.run.remote import forks
 from autograder.sandbox import launch
 from autograder.sandbox import warm_kernels as warm

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from autograder.batch.batch import STATE
-from autograder.course.course import CONFIG, Course, demand, open_nbgrader
+from autograder.course import CONFIG
+from autograder.course.course import Course, demand, open_nbgrader
 from autograder.proof import release
 from autograder.sandbox import warm_kernels as warm
 

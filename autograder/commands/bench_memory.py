@@ -14,7 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from autograder.course.course import CONFIG, Course, demand, open_nbgrader
+from autograder.course import CONFIG
+from autograder.course.course import Course, demand, open_nbgrader
 
 _NAME = "tiny"
 _ANSWERS = ["def double(x):\n    return 2 * x", "def double(x):\n    return x", "def double(x:", "1 / 0"]

@@ -12,8 +12,7 @@ import sys
 from pathlib import Path
 
 from autograder.commands import options
-from autograder.course import exchange
-from autograder.course.course import CONFIG
+from autograder.course import CONFIG, exchange
 from autograder.sandbox.launch import SandboxError, check
 from autograder.sandbox.probes.escapes import PROBES
 

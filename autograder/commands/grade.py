@@ -20,7 +20,8 @@ from autograder.batch import batch
 from autograder.batch.batch import Plan
 from autograder.batch.scores import Result
 from autograder.commands import options
-from autograder.course.course import CONFIG, Course, CourseError, check_switched_on, demand, fingerprint, open_nbgrader
+from autograder.course import CONFIG
+from autograder.course.course import Course, CourseError, check_switched_on, demand, fingerprint, open_nbgrader
 from autograder.intake.text import clip, visible
 from autograder.proof import release
 

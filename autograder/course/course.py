@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autograder.course import CONFIG
+
 # jsonschema's optional check of IRIs builds a grammar at import, seconds of CPU; it does without where this is missing.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-
-CONFIG = "nbgrader_config.py"
 
 
 class CourseError(Exception):

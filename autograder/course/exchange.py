@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from autograder.course.course import CONFIG
+from autograder.course import CONFIG
 
 _ROOT = 0o1777
 _BELOW = {"": 0o755, "outbound": 0o755, "inbound": 0o733, "feedback": 0o711}  # as nbgrader makes them

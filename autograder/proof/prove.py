@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from autograder.batch import pool
-from autograder.course import source
-from autograder.course.course import CONFIG, Course, open_nbgrader
+from autograder.course import CONFIG, source
+from autograder.course.course import Course, open_nbgrader
 from autograder.feedback import hints
 from autograder.proof import bank, release
 from autograder.run.remote import forks
