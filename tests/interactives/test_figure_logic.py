@@ -130,6 +130,14 @@ def test_speculative_expectations_and_best_draft_lengths_are_the_same() -> None:
     assert row["speedup"] == pytest.approx(speculative_speedup(1, 3, 1.0, verify), **CLOSE)
 
 
+def test_in_a_full_batch_the_draft_figure_counts_the_arithmetic_of_the_check() -> None:
+    state = {"alpha": 0.8, "cost": 0.1, "batch": 238, "context": 2048}
+    (found,) = run([call("draft/logic.js", "draftLengths", model("llama-3-8b"), gpu("h100-sxm"), state)])
+    assert found["best"] == 3
+    assert f"{found['rows'][3]['speedup']:.2f}" == "1.69"
+    assert f"{found['rows'][4]['verify']:.2f}" == "1.61"
+
+
 def test_a_bill_of_bytes_adds_up_as_in_python() -> None:
     cases, expected = [], []
     for name, card, (bits, group), n_gpus in itertools.product(
