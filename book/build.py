@@ -24,6 +24,8 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # opti
 import nbformat  # noqa: E402
 from layout import NODE_MODULES, lay_out  # noqa: E402
 from lesson import LessonError, run_lesson  # noqa: E402
+from nbformat.v4 import new_markdown_cell  # noqa: E402
+from quiet import BUSY, note  # noqa: E402
 
 from interactives.npm import NpmError, find_tool, install_packages  # noqa: E402
 
@@ -78,6 +80,18 @@ def check_figures(root: Path) -> None:
         )
 
 
+def mark_if_busy(notebook: nbformat.NotebookNode, name: str) -> None:
+    """Say on the page and here that a lesson was measured while other programs used the machine."""
+    share = notebook.metadata.get("course", {}).get("others")
+    if share is None or share <= BUSY:
+        return
+    cell = new_markdown_cell(note(share))
+    if notebook.nbformat_minor < 5:
+        cell.pop("id", None)
+    notebook.cells.insert(1, cell)
+    say(f"  {name}: measured on a busy machine (others took {share:.0%}); the page says so")
+
+
 def run_lessons(root: Path, names: list[str], source: Path, store: Path | None = None) -> list[str]:
     """Run each lesson and put it, with its outputs, beside the pages; returns what went wrong.
 
@@ -103,6 +117,7 @@ def run_lessons(root: Path, names: list[str], source: Path, store: Path | None =
             problems.append(str(error))
             say(f"  {name}: FAILED after {time.perf_counter() - start:.0f} s")
             continue
+        mark_if_busy(notebook, name)
         target = source / name
         target.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, target)

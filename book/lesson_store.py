@@ -14,7 +14,14 @@ import nbformat
 from lesson import run_lesson
 from nbformat import NotebookNode
 
-SOURCES = ("reference_impl", "interactives", "constraints.txt", "book/lesson.py", "book/lesson_store.py")
+SOURCES = (
+    "reference_impl",
+    "interactives",
+    "constraints.txt",
+    "book/lesson.py",
+    "book/lesson_store.py",
+    "book/quiet.py",
+)
 MADE = {"node_modules", "__pycache__", "src"}  # of interactives/src a lesson sees what was built from it
 
 
@@ -38,7 +45,7 @@ def run_once(
             before = os.times()
             notebook = run_lesson(path, name, progress, timeout)
             after = os.times()  # the kernel is a child of this process, and has ended
-            notebook.metadata["course"] = {"cpu_seconds": sum(after[2:4]) - sum(before[2:4])}
+            notebook.metadata["course"]["cpu_seconds"] = sum(after[2:4]) - sum(before[2:4])
             unfinished = kept.with_suffix(".unfinished")
             nbformat.write(notebook, unfinished)
             unfinished.rename(kept)
@@ -46,7 +53,7 @@ def run_once(
 
 
 def digest(root: Path, path: Path) -> str:
-    """Of the notebook and of all code that its numbers come from."""
+    """Return a digest of the notebook and of all code that its numbers come from."""
     found = hashlib.sha256(path.read_bytes())
     for top in (root / name for name in SOURCES):
         for file in sorted(top.rglob("*")) if top.is_dir() else [top]:

@@ -115,6 +115,38 @@ def test_a_slider_made_with_interact_becomes_what_it_drew(tiny: Path, monkeypatc
     assert "widgets" not in notebook.metadata
 
 
+def test_the_share_of_other_programs_is_what_all_used_less_what_this_one_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(BOOK)
+    import quiet
+
+    stat, times = tmp_path / "stat", (10.0, 0.0, 0.0, 0.0, 0.0)
+    monkeypatch.setattr(quiet.os, "times", lambda: times)
+    monkeypatch.setattr(quiet.os, "sysconf", lambda name: 100)
+    stat.write_text("cpu 1000 0 0 9000 0 0 0 0\ncpu0 0\n")
+    others = quiet.Others(stat)
+    times = (10.0, 0.0, 25.0, 5.0, 0.0)  # the kernel, a child, took 30 s
+    stat.write_text("cpu 9000 0 0 11000 0 0 0 0\ncpu0 0\n")  # 80 s of 100 were used
+    assert others.share() == pytest.approx(0.5)
+    assert quiet.Others(tmp_path / "nothing").share() is None
+
+
+@pytest.mark.parametrize(("share", "marked"), [(None, False), (0.02, False), (0.43, True)])
+def test_a_lesson_that_was_measured_on_a_busy_machine_is_marked(
+    share: float | None, marked: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(BOOK)
+    from build import mark_if_busy
+
+    notebook = new_notebook(cells=[new_markdown_cell("# Tiny")], metadata={"course": {"others": share}})
+    mark_if_busy(notebook, "notebooks/tiny.ipynb")
+    assert len(notebook.cells) == (2 if marked else 1)
+    if marked:
+        assert "other programs took 43% of its processors" in notebook.cells[1].source
+        assert "busy machine (others took 43%)" in capsys.readouterr().out
+
+
 def test_a_lesson_that_the_contents_name_but_nobody_wrote_is_named(tiny: Path) -> None:
     done = build_book(tiny)
     assert done.returncode == 1
