@@ -1,9 +1,9 @@
 """What a draft source is, and what the speculator remembers about one request's drafts.
 
 A source drafts the next tokens of a request once. The speculator keeps them until the target has judged them, however
-many passes that takes and whatever happens in between (a small token budget, a full cache, preemption). A round ends
-with a token of the target's own, and only then are new tokens drafted. So which places of an answer have a draft
-depends on the request alone, never on the requests it shares a batch with.
+many passes that takes and whatever happens in between (a small token budget, a full cache, preemption). A round of
+drafts that a model drew ends with a token of the target's own, and only then does it draw new ones. So the places where
+a request draws, and with them its random numbers, never depend on the requests it shares a batch with.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Drafting:
     """One request's round of drafts, and how many of its drafts were accepted so far."""
 
     pending: list[Draft] = field(default_factory=list)  # for the places after its tokens, not judged yet
-    open: bool = False  # the round has not ended: drafts are pending, or only the target's own token is still to come
+    open: bool = False  # the round has not ended: drafts are pending, or after drawn ones the target's own token
     n_passed: int = 0  # drafts of the same round that were accepted in earlier passes
     made_at: int = -1  # tokens that the request had when it was last drafted for
     judged: float = 0.0  # drafts so far, those of older rounds counting less
@@ -79,7 +79,9 @@ class Drafting:
             n_accepted += 1
         n_judged = min(len(self.pending), n_rows, n_accepted + 1)
         if len(tokens) == n_accepted:  # the pass had no row for a token of the target's own
+            drawn = self.pending[0].probs is not None
             self.pending = self.pending[n_accepted:]
+            self.open = drawn or bool(self.pending)
             self.n_passed += n_accepted
         else:
             self.pending, self.open = [], False
