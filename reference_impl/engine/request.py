@@ -121,6 +121,7 @@ class RequestState:
         self.id = request.id
         self.priority = (arrival, serial)  # smaller is older
         self.tokens = list(request.prompt)  # prompt and answer
+        self.n_output = 0  # tokens of the answer so far
         self.max_total = max_total  # most tokens, prompt included
         self.timeline = Timeline(arrival)
         self.stream = stream
@@ -133,14 +134,6 @@ class RequestState:
         self._seed = seed
         self._random: dict[str, random.Random] = {}
         self._uniforms: dict[str, list[float]] = {}
-
-    @property
-    def output(self) -> list[int]:
-        return self.tokens[len(self.request.prompt) :]
-
-    @property
-    def n_output(self) -> int:
-        return len(self.tokens) - len(self.request.prompt)
 
     def uniform(self, place: int, use: str = "choice") -> float:
         """The random number in [0, 1) that chooses output token `place`, the same one however often a step is tried.
@@ -158,6 +151,7 @@ class RequestState:
     def accept(self, token: int) -> str:
         """Appends a generated token; returns the text that can be shown now. Sets `finish` if the answer ends here."""
         self.tokens.append(token)
+        self.n_output += 1
         text = ""
         if token in self.request.stop_tokens:
             self.finish = FinishReason.STOP

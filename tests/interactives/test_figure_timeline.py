@@ -85,7 +85,7 @@ def served(requests: list[dict[str, int]], kind: str, slots: int, budget: int) -
         scheduler.commit(step)
         for chunk in step.chunks:
             if chunk.n_rows:
-                chunk.state.tokens.append(2)
+                chunk.state.accept(2)
                 times[chunk.state.id].append(now)
                 if chunk.state.n_output == requests[chunk.state.id]["answer"]:
                     chunk.state.finish = FinishReason.LENGTH

@@ -66,14 +66,14 @@ def test_the_answer_ends_at_its_most_tokens() -> None:
     running = state(max_tokens=2)
     assert [running.accept(3), running.accept(4)] == ["d", "e"]
     assert running.finish == FinishReason.LENGTH
-    assert running.output == [3, 4]
+    assert running.tokens[-running.n_output :] == [3, 4]
 
 
 def test_a_stop_token_ends_the_answer_and_shows_no_text() -> None:
     running = state(stop_tokens=frozenset({5}))
     assert [running.accept(3), running.accept(5)] == ["d", ""]
     assert running.finish == FinishReason.STOP
-    assert running.output == [3, 5]
+    assert running.tokens[-running.n_output :] == [3, 5]
 
 
 def test_token_id_0_can_be_a_stop_token() -> None:

@@ -297,7 +297,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         decodes = [
             state
             for state in scheduler.running
-            if state.output
+            if state.n_output
             and len(state.tokens) - self.engine.cache.length(state.id) == 1
             and state.id not in scheduler._arriving
         ]
