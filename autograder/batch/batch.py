@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autograder.batch import pool, progress
 from autograder.batch.scores import CellScore, Result, autograde, read
@@ -28,9 +28,12 @@ from autograder.run.remote import forks
 from autograder.sandbox import launch
 from autograder.sandbox import warm_kernels as warm
 
+if TYPE_CHECKING:
+    from nbgrader.apps import NbGraderAPI
+
 Say = Callable[[str], None]
 STATE = ".autograder"  # in the course directory
-_OPEN: dict[Path, Any] = {}
+_OPEN: dict[Path, NbGraderAPI] = {}
 _IMPORT = re.compile(r"(?:\\n|\b)(?:import|from)\s+([\w., ]+)")  # in JSON a line may begin behind \\n
 
 
@@ -82,19 +85,21 @@ def _ungraded(task: Task, reason: str) -> Result:
     return Result(task.student, None, 0.0, ungraded=reason)
 
 
-def run(api: Any, assignment: str, students: Sequence[str], plan: Plan, say: Say) -> list[Result]:
+def run(api: NbGraderAPI, assignment: str, students: Sequence[str], plan: Plan, say: Say) -> list[Result]:
     """Bring the grades of these students' submissions up to date; results in the order of `students`.
 
     `api` is nbgrader's on the course directory, in which the assignment is released. Raises CourseError if another
     batch works on the same assignment; KeyboardInterrupt leaves what was done, and a later run goes on from there.
     """
+    from autograder.course.gradebook import enrol  # nbgrader takes seconds to import
+
     root = Path(api.coursedir.root).resolve()
     with _alone(root, assignment):
         basis = fingerprint(*(path for path in _basis(root, assignment) if path.exists()))
         done = {} if plan.force else {name: _recall(root, assignment, name, basis) for name in students}
         todo = [name for name in students if done.get(name) is None]
         results = {name: _read_again(api, assignment, before) for name, before in done.items() if before is not None}
-        _enrol(api, assignment, todo)
+        enrol(api, assignment, todo)
         bar = progress.Progress(len(todo), say)
         with (root / f"{assignment}-telemetry.jsonl").open("a", encoding="utf-8") as telemetry:
             for task, result in _do([Task(root, assignment, name, plan.feedback) for name in todo], plan, say):
@@ -196,28 +201,9 @@ def _record(root: Path, assignment: str, student: str) -> Path:
     return root / STATE / "graded" / assignment / f"{student}.json"
 
 
-def _read_again(api: Any, assignment: str, before: Result) -> Result:
+def _read_again(api: NbGraderAPI, assignment: str, before: Result) -> Result:
     """An unchanged submission's grades as they are now: some may have been given by hand since."""
     return read(api, assignment, before.student, before.problem, before.repairs)
-
-
-def _enrol(api: Any, assignment: str, students: Sequence[str]) -> None:
-    """Make the students and their submissions known at once, so that no two processes create the same row."""
-    from nbgrader.api import InvalidEntry
-
-    if not students:
-        return
-    for attempt in range(5):
-        try:
-            with api.gradebook as gradebook:
-                for student in students:
-                    gradebook.update_or_create_student(student)
-                    gradebook.update_or_create_submission(assignment, student)
-            return
-        except InvalidEntry:  # a batch of another assignment did the same just now
-            if attempt == 4:
-                raise
-            time.sleep(0.2)
 
 
 def _lines(assignment: str, result: Result) -> Iterator[dict[str, Any]]:

@@ -11,11 +11,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autograder.course.course import CourseError, last_words
 from autograder.course.source import grade_id
 from autograder.intake import collect
+
+if TYPE_CHECKING:
+    from nbgrader.apps import NbGraderAPI
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Result:
         return [cell for cell in self.cells if cell.score is not None and cell.score < cell.points]
 
 
-def autograde(api: Any, assignment: str, student: str) -> Result:
+def autograde(api: NbGraderAPI, assignment: str, student: str) -> Result:
     """Run nbgrader's autograde on one submission and read the result. CourseError if the assignment is not released."""
     try:
         report = collect.prepare(Path(api.coursedir.root), assignment, student)
@@ -82,7 +85,7 @@ def autograde(api: Any, assignment: str, student: str) -> Result:
 
 
 def read(
-    api: Any, assignment: str, student: str, problem: str = "", repairs: Sequence[str] = (), ungraded: str = ""
+    api: NbGraderAPI, assignment: str, student: str, problem: str = "", repairs: Sequence[str] = (), ungraded: str = ""
 ) -> Result:
     """Read one submission's grades from the gradebook and the reasons from its autograded notebook."""
     from autograder.course.hand_grades import asks_again_words
@@ -121,7 +124,7 @@ def read(
     return Result(student, score, max_score, cells, problem, stopped, repairs, telemetry, penalty, ungraded)
 
 
-def folder(api: Any, step: str, assignment: str, student: str) -> Path:
+def folder(api: NbGraderAPI, step: str, assignment: str, student: str) -> Path:
     """The submission's folder in one of nbgrader's steps, such as `autograded_directory`."""
     return Path(api.coursedir.format_path(getattr(api.coursedir, step), student, assignment))
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from autograder.batch import batch
 from autograder.batch.batch import Plan
@@ -24,6 +24,9 @@ from autograder.course import CONFIG
 from autograder.course.course import Course, CourseError, check_switched_on, demand, fingerprint, open_nbgrader
 from autograder.intake.text import clip, visible
 from autograder.proof import release
+
+if TYPE_CHECKING:
+    from nbgrader.apps import NbGraderAPI
 
 Say = Callable[[str], None]
 WORK = Path("build") / "grading"
@@ -168,7 +171,7 @@ def grade_class(root: Path, assignment: str, plan: Plan | None = None, say: Say 
     return _finish(api, assignment, students, plan or Plan(), say)
 
 
-def _finish(api: Any, assignment: str, students: list[str], plan: Plan, say: Say) -> Graded:
+def _finish(api: NbGraderAPI, assignment: str, students: list[str], plan: Plan, say: Say) -> Graded:
     work = Path(api.coursedir.root)
     results = batch.run(api, assignment, students, plan, say)
     graded = Graded(results, _export(api, assignment, work), work)
@@ -215,7 +218,7 @@ def _note(result: Result) -> str:
     return "; ".join(filter(None, [words, late, told]))
 
 
-def _hand_in(api: Any, assignment: str, student: str, submission: Path, work: Path) -> None:
+def _hand_in(api: NbGraderAPI, assignment: str, student: str, submission: Path, work: Path) -> None:
     """What a learner's `nbgrader submit` does, in the learner's name."""
     desk = work / "learners" / student
     shutil.rmtree(desk, ignore_errors=True)
@@ -230,7 +233,7 @@ def _hand_in(api: Any, assignment: str, student: str, submission: Path, work: Pa
         api.coursedir.assignment_id, api.coursedir.student_id = before
 
 
-def _export(api: Any, assignment: str, work: Path) -> Path:
+def _export(api: NbGraderAPI, assignment: str, work: Path) -> Path:
     """nbgrader's table of this assignment."""
     from autograder.batch.export import Grades
 

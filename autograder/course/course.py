@@ -14,7 +14,10 @@ import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nbgrader.apps import NbGraderAPI
 
 from autograder.course import CONFIG
 
@@ -64,14 +67,14 @@ def fingerprint(*paths: Path) -> str:
     return digest.hexdigest()
 
 
-def open_nbgrader(course: Course, work: Path) -> Any:
+def open_nbgrader(course: Course, work: Path) -> NbGraderAPI:
     """nbgrader's API (`NbGraderAPI`) on the course directory `work`, made ready if need be; logs to `work`."""
     from nbgrader.apps import NbGraderAPI
     from traitlets.config import PyFileConfigLoader
 
-    from autograder.course import exchange, gradebook_cache
+    from autograder.course import exchange, gradebook
 
-    gradebook_cache.keep_between_submissions()
+    gradebook.keep_between_submissions()
     work.mkdir(parents=True, exist_ok=True)
     if not work.samefile(course.root):
         shutil.copyfile(course.root / CONFIG, work / CONFIG)
@@ -88,7 +91,7 @@ def open_nbgrader(course: Course, work: Path) -> Any:
     return NbGraderAPI(config=config, log=log)
 
 
-def check_switched_on(api: Any, root: Path) -> None:
+def check_switched_on(api: NbGraderAPI, root: Path) -> None:
     """Raise CourseError, naming what is missing, unless the course's configuration sends learners' code to the sandbox.
 
     Grading could put that right for itself, but then formgrader's button in the same course would not be safe.

@@ -18,7 +18,7 @@ from nbgrader import utils
 from nbgrader.api import Grade
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 
-from autograder.course.ledger import Grades
+from autograder.course.gradebook import Grades
 from autograder.course.points import course_directory
 
 _FOLDER = Path(".autograder") / "answers"

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autograder.batch import pool
 from autograder.course import CONFIG, source
@@ -25,6 +25,9 @@ from autograder.feedback import hints
 from autograder.proof import bank, release
 from autograder.run.remote import forks
 from autograder.sandbox import warm_kernels as warm
+
+if TYPE_CHECKING:
+    from nbgrader.apps import NbGraderAPI
 
 BANK = "bank"  # in the course's folder
 MOST_OF_HARD_CODED = 0.4  # share of the points that knowing the visible examples may earn
@@ -137,7 +140,7 @@ def table(outcomes: Sequence[Outcome], messages: bool = False) -> str:
     return "\n".join(lines[1:])
 
 
-def _plan(course: Course, api: Any, assignment: str) -> Iterator[Trial]:
+def _plan(course: Course, api: NbGraderAPI, assignment: str) -> Iterator[Trial]:
     """The trials of an assignment. Puts its source and its released notebooks into the working course directory."""
     release.generate(api, course, assignment)
     known = {path.stem: source.read(path) for path in sorted(course.source(assignment).glob("*.ipynb"))}

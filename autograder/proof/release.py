@@ -12,11 +12,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autograder.batch.scores import autograde
 from autograder.course.course import Course, CourseError, InfrastructureError, demand, open_nbgrader
 from autograder.course.source import grade_id, nbgrader_metadata
+
+if TYPE_CHECKING:
+    from nbgrader.apps import NbGraderAPI
 
 _REGIONS = {"solution": ("BEGIN SOLUTION", "END SOLUTION"), "hidden test": ("BEGIN HIDDEN TESTS", "END HIDDEN TESTS")}
 
@@ -43,7 +46,7 @@ def prove(course: Course, assignment: str, destination: Path | None = None) -> N
             shutil.copytree(released, destination)
 
 
-def generate(api: Any, course: Course, assignment: str) -> Path:
+def generate(api: NbGraderAPI, course: Course, assignment: str) -> Path:
     """Run nbgrader's generate_assignment on a copy of the source; return the folder of the released bundle."""
     root = Path(api.coursedir.root)
     copy = root / "source" / assignment
@@ -102,7 +105,7 @@ def check_leaks(source: Path, released: Path) -> None:
                 raise ReleaseError(f"{where}: the released {file.name} holds {line!r}")
 
 
-def check_scores(api: Any, source: Path, released: Path, assignment: str) -> None:
+def check_scores(api: NbGraderAPI, source: Path, released: Path, assignment: str) -> None:
     """Grade the bundle as released, and with the solutions filled in: 0 and the maximum, cell by cell."""
     for student, solved in (("stub", False), ("solution", True)):
         target = Path(api.coursedir.root) / "submitted" / student / assignment

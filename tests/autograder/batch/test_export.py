@@ -16,7 +16,7 @@ from traitlets.config import Config
 
 from autograder.batch.export import Canvas, Grades, Moodle, PerQuestion
 from autograder.course.course import CourseError
-from autograder.course.gradebook_cache import keep_between_submissions
+from autograder.course.gradebook import keep_between_submissions
 from autograder.intake import arrival
 from autograder.intake.collect import prepare
 from autograder.intake.diff import show

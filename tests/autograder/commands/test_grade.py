@@ -31,7 +31,7 @@ def test_a_right_submission_gets_every_automatic_point_and_waits_for_the_written
     results: dict[str, Result],
 ) -> None:
     right = results["right"]
-    assert (right.score, right.max_score, right.by_hand, right.lost) == (64, 70, 6, [])
+    assert (right.score, right.max_score, right.by_hand, right.lost) == (64, 60, 6, [])
 
 
 def test_a_submission_with_two_mistakes_loses_exactly_the_cells_of_these_mistakes(results: dict[str, Result]) -> None:
@@ -99,7 +99,7 @@ def test_hard_coding_the_visible_examples_earns_less_than_40_percent(results: di
 def test_the_csv_holds_the_scores_of_all_submissions(graded_course: GradedCourse) -> None:
     with graded_course.graded.csv.open(encoding="utf-8") as file:
         rows = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(file)}
-    assert rows == {result.student: (result.score, 70) for result in graded_course.graded.results}
+    assert rows == {result.student: (result.score, 60) for result in graded_course.graded.results}
     assert rows["right"] == (64, 70)
     assert rows["two-mistakes"] == (45, 70)
     assert rows["raises"] == (59, 70)
@@ -118,7 +118,7 @@ def test_formgrader_shows_the_same_scores(graded_course: GradedCourse) -> None:
 
 def test_feedback_shows_score_and_reason_and_asks_no_other_host_for_anything(graded_course: GradedCourse) -> None:
     page = (graded_course.work / "feedback/two-mistakes" / PS3 / f"{PS3}.html").read_text(encoding="utf-8")
-    assert "Score: 45.0 / 70.0" in page
+    assert "Score: 45.0 / 60.0" in page
     assert "128 at [0] instead of 127" in page
     assert not re.search(r"""(src|href)\s*=\s*["'](https?:)?//""", page)
 
@@ -126,7 +126,7 @@ def test_feedback_shows_score_and_reason_and_asks_no_other_host_for_anything(gra
 def test_the_summary_names_each_submission_its_score_and_each_reason(graded_course: GradedCourse) -> None:
     text = summary(graded_course.graded)
     table = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line and line[0] not in " "}
-    assert table["right"][:3] == ["64", "70", "6"]
+    assert table["right"][:3] == ["64", "60", "6"]
     assert "it is not JSON" in text
     assert "was called 'my homework.ipynb'" in text
     assert "0 of 3  group-ties-to-even: q: 128 at [0] instead of 127" in text
