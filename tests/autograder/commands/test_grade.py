@@ -100,10 +100,10 @@ def test_the_csv_holds_the_scores_of_all_submissions(graded_course: GradedCourse
     with graded_course.graded.csv.open(encoding="utf-8") as file:
         rows = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(file)}
     assert rows == {result.student: (result.score, 60) for result in graded_course.graded.results}
-    assert rows["right"] == (64, 70)
-    assert rows["two-mistakes"] == (45, 70)
-    assert rows["raises"] == (59, 70)
-    assert rows["not-json"] == (0, 70)
+    assert rows["right"] == (64, 60)
+    assert rows["two-mistakes"] == (45, 60)
+    assert rows["raises"] == (59, 60)
+    assert rows["not-json"] == (0, 60)
 
 
 def test_formgrader_shows_the_same_scores(graded_course: GradedCourse) -> None:

@@ -72,3 +72,15 @@ def test_a_moved_due_date_makes_feedback_old_as_well(office: Office) -> None:
     office.due({"ada": timedelta(days=2)})
     assert "older than the grades" in office.nbgrader("release_feedback", PS).stderr
     office.due({"ada": timedelta()})
+
+
+def test_a_test_that_the_course_has_mended_is_not_told_as_the_learners_change(office: Office) -> None:
+    source = office.root / "source" / PS / f"{PS}.ipynb"
+    office.edit(source, lambda text: text.replace("assert double(-1) == -2", "assert double(-1) == -2.0"))
+    assert office.nbgrader("generate_assignment", PS, "--force").returncode == 0
+    assert office.nbgrader("autograde", PS, "--force").returncode == 0
+    assert office.nbgrader("generate_feedback", PS).returncode == 0
+    page = office.page("ada")
+    assert "2.0" in page, "it shows the mended test"
+    assert "had been changed" not in page
+    assert "What was put right" not in page
