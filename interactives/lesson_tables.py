@@ -75,6 +75,8 @@ def _cell(value: Any, spec: str) -> str:
 
 def _row(cells: Sequence[str], sides: Sequence[str], tag: str) -> str:
     name = tag.split()[0]
-    return "<tr>" + "".join(
-        f'<{tag} style="text-align:{side}">{escape(cell)}</{name}>' for cell, side in zip(cells, sides, strict=True)
-    ) + "</tr>"  # fmt: skip
+    shown = [
+        f'<{tag} style="text-align:{side};padding:0.15em 0.6em">{escape(cell)}</{name}>'
+        for cell, side in zip(cells, sides, strict=True)
+    ]
+    return f"<tr>{''.join(shown)}</tr>"

@@ -13,7 +13,7 @@ def test_numbers_are_formatted_and_aligned_to_the_right_and_words_to_the_left() 
 
 def test_the_page_gets_a_table_with_headings_whose_cells_are_escaped() -> None:
     html = table({"a < b": ""}, [("<i>",)], caption="R & D")._repr_html_()
-    assert '<th scope=col style="text-align:left">a &lt; b</th>' in html
+    assert '<th scope=col style="text-align:left;padding:0.15em 0.6em">a &lt; b</th>' in html
     assert ">&lt;i&gt;</td>" in html
     assert "<caption>R &amp; D</caption>" in html
 
