@@ -32,7 +32,7 @@ def n_lines(path: Path) -> int:
 # --- Rooms ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("package", ["autograder"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_no_room_has_more_than_twelve_modules_and_folders(package: str) -> None:
     entries: dict[Path, set[Path]] = {}
     for path in python_files(package):
@@ -70,7 +70,7 @@ def imports(package: str) -> dict[str, set[str]]:
     return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
 
 
-@pytest.mark.parametrize("package", ["autograder"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_no_module_imports_itself_through_others(package: str) -> None:
     assert list(circles(imports(package))) == []
 

@@ -3,7 +3,7 @@
 Memory is cut into blocks of a few tokens. A sequence owns a table of block numbers, in order, and takes one more block
 only when its last is full, so less than one block a sequence is wasted. Several tables may name the same block: it is
 counted, and copied when one of the sharers writes into it (Kwon et al. 2023, section 4.3). With a prefix index, a
-block that nobody uses any more keeps its contents until its room is needed.
+block that no sequence uses any more keeps its contents until its room is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class BlockTable:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What `append` did to one sequence, enough to take it back."""
+    """The change that `append` made to one sequence, enough to take it back."""
 
     seq: Hashable
     n_tokens: int  # before
@@ -101,14 +101,18 @@ class BlockAllocator:
         # The last of its users may write into the block itself.
         return new_blocks + sum(min(n, self._references[block] - 1) for block, n in writers.items())
 
+    def has_room(self, counts: Sequence[tuple[Hashable, int]]) -> bool:
+        """Would `append` succeed?"""
+        return self._can_take(self.blocks_needed(counts))
+
     def append(self, counts: Sequence[tuple[Hashable, int]]) -> list[Growth]:
         """Makes room for so many new tokens a sequence, all of them or (MemoryError) none.
 
-        Of those that share a block, the longest may write into it: nobody else needs the places behind its end, not
-        even if the pass fails.
+        Of the sequences that share a block, the longest may write into it: no other one needs the places behind its
+        end, not even if the pass fails.
         """
         needed = self.blocks_needed(counts)
-        if needed > self.free_blocks:
+        if not self._can_take(needed):
             raise MemoryError(f"needs {needed} more blocks, {self.free_blocks} of {self.n_blocks} are free")
         shortest_first = sorted(range(len(counts)), key=lambda i: self._table(counts[i][0]).n_tokens)
         growths = {i: self._grow(*counts[i]) for i in shortest_first}
@@ -169,6 +173,9 @@ class BlockAllocator:
         while len(table.blocks) * self.block_size < table.n_tokens:
             table.blocks.append(self._take())
         return before
+
+    def _can_take(self, n_blocks: int) -> bool:
+        return n_blocks <= len(self._free) or n_blocks <= self.free_blocks  # the index is asked only if it matters
 
     def _take(self) -> int:
         if self._free:

@@ -1,7 +1,7 @@
 """Offload: moves a sequence's blocks to host memory and back, so that a preempted request need not be recomputed.
 
 A swap is started by `swap_out` or `swap_in` and is over only when `poll` says so. In between the blocks are in flight:
-the sequence still holds them, so nobody can be given them, and the cache refuses to read or change it. On a GPU the
+the sequence still holds them, so no other one can get them, and the cache refuses to read or change them. On a GPU the
 copies run on a stream of their own, between pinned host memory and the device, and an event marks their end. On the CPU
 "device" and "host" are two pools of the same memory, and a copy is carried out by `poll`: the latest moment at which a
 real one could happen, so that a mistake shows. Kwon et al. 2023, section 4.5, compare swapping with recomputing.

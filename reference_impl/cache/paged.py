@@ -96,7 +96,7 @@ class PagedCache(OnePass):
         self._tokens[child] = list(self._tokens[parent])
 
     def can_extend(self, counts: Sequence[tuple[Hashable, int]]) -> bool:
-        return self.allocator.blocks_needed(counts) <= self.allocator.free_blocks
+        return self.allocator.has_room(counts)
 
     def extend(self, chunks: Sequence[Chunk]) -> PackedBatch:
         counts = [(seq, len(new)) for seq, new in chunks]
@@ -150,8 +150,12 @@ class PagedCache(OnePass):
         """
         if self.index is None:
             return
-        table, tokens, size = self.allocator.block_table(seq), self._tokens[seq], self.block_size
-        for i in range(first, len(tokens) // size):
+        tokens, size = self._tokens[seq], self.block_size
+        full = range(first, len(tokens) // size)
+        if not full:
+            return
+        table = self.allocator.block_table(seq)
+        for i in full:
             known = self.index.insert(table[i], table[i - 1] if i else ROOT, tokens[i * size : (i + 1) * size])
             if known != table[i]:
                 self.allocator.replace(seq, i, known)

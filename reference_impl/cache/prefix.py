@@ -36,7 +36,7 @@ class PrefixIndex:
         self._hash = hash_function
         self._nodes: dict[int, Node] = {}
         self._buckets: dict[int, list[int]] = {}  # hash of (parent, tokens) -> blocks that have it
-        self._idle: dict[int, None] = {}  # used by nobody; an ordered set, the least recently used first
+        self._idle: dict[int, None] = {}  # used by no sequence; an ordered set, the least recently used first
 
     @property
     def n_idle(self) -> int:

@@ -1,8 +1,7 @@
-"""Where keys and values lie, and one forward pass over them: tensors of blocks, and the index tensors of a batch.
+"""The memory of the caches, and one forward pass over it: tensors of blocks, and the index tensors of a batch.
 
-A token's keys and values go to a slot, which is a place in a block; attention finds them again through the table of its
-sequence. A cache decides only which block is whose. All index tensors are made once a pass, not once a layer, since a
-decode step of one token runs through every layer in a few hundred microseconds.
+A token's keys and values go to a slot, which is a place in a block; attention finds them again through the block table
+of its sequence. A cache decides only which sequence has which blocks.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ class KVStorage:
         self.v = torch.zeros(shape, dtype=dtype, device=device)
         self.layers = list(zip(self.k.unbind(0), self.v.unbind(0), strict=True))  # views, made once
         self.block_size = block_size
-        self.scale = config.head_dim**-0.5
 
     @property
     def bytes_per_token(self) -> int:
@@ -46,37 +44,22 @@ class KVStorage:
         self.v[:, copy] = self.v[:, source]
 
     def poison(self, block: int) -> None:
-        """Fills a block with NaN: whoever reads it before it is written again shows it in every logit."""
+        """Fills a block with NaN, so that reading it before it is written again shows in every logit."""
         self.k[:, block] = float("nan")
         self.v[:, block] = float("nan")
 
 
 @dataclass(eq=False)
-class PackedBatch:
-    """The `ForwardBatch` of every cache here: all index tensors are made once a pass, on the cache's device."""
+class PackedBatch(kernels.PagedKV):
+    """The `ForwardBatch` of every cache here: where keys and values lie, and the new tokens themselves."""
 
-    storage: KVStorage
     tokens: Tensor  # int64 [n_tokens]
     positions: Tensor  # int64 [n_tokens]
     last_rows: Tensor  # int64 [n_sequences]
-    slots: Tensor  # int64 [n_tokens], where k and v go: block * block_size + place in the block
-    block_tables: Tensor  # int32 [n_sequences, most blocks]; entries behind a sequence's own are 0 and not read
-    query_lens: Tensor  # int32 [n_sequences], new tokens
-    context_lens: Tensor  # int32 [n_sequences], all tokens, the new ones included
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        k_cache, v_cache = self.storage.layers[layer]
-        kernels.store_kv(k, v, k_cache, v_cache, self.slots)
-        return kernels.paged_attention(
-            q, k_cache, v_cache, self.block_tables, self.query_lens, self.context_lens, self.storage.scale
-        )
-
-    def attend_rotated(self, layer: int, heads: Tensor, n_heads: int, cos: Tensor, sin: Tensor) -> Tensor:
-        """As `attend`, for queries, keys and values [n_tokens, heads, head_dim] side by side and not yet rotated."""
-        return kernels.rotated_attention(
-            *(heads, n_heads, cos, sin, *self.storage.layers[layer], self.slots),
-            *(self.block_tables, self.query_lens, self.context_lens, self.storage.scale),
-        )
+        kernels.store_kv(k, v, self, layer)
+        return kernels.paged_attention(q, self, layer)
 
 
 def pack(
@@ -98,7 +81,7 @@ def pack(
         return torch.from_numpy(values).to(device=storage.k.device, dtype=dtype, non_blocking=True)
 
     return PackedBatch(
-        storage=storage,
+        layers=storage.layers,
         tokens=send(np.array([token for new in tokens for token in new], dtype=np.int64), torch.int64),
         positions=send(positions, torch.int64),
         last_rows=send(ends - 1, torch.int64),

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from reference_impl.bounds.config import ModelConfig, RopeScaling
 from reference_impl.common.errors import WeightsError
-from reference_impl.model.llama import rope_frequencies
+from reference_impl.model.rope import rope_frequencies
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3")
 

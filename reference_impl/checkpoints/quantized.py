@@ -21,7 +21,8 @@ from reference_impl.checkpoints.json_file import read_json
 from reference_impl.checkpoints.shape import canonical
 from reference_impl.checkpoints.tokenizer import Tokenizer
 from reference_impl.common.errors import WeightsError
-from reference_impl.model.llama import Linear, Llama, rope_tables
+from reference_impl.model.llama import Llama
+from reference_impl.model.rope import rope_tables
 from reference_impl.quantization.calibrate import LINEARS
 from reference_impl.quantization.linear import QuantizedLinear
 from reference_impl.quantization.packing import pack_bits, unpack_bits
@@ -87,7 +88,7 @@ def load(folder: Path, dtype: torch.dtype = torch.float32, device: torch.device 
         _replace(model, name, nn.Parameter(value.to(dtype), requires_grad=False))
     if tensors:
         raise WeightsError(f"{path}: tensor {sorted(tensors)[0]} has no place in this model")
-    if isinstance(model.head, Linear) and model.config.tied:
+    if not isinstance(model.head, QuantizedLinear) and model.config.tied:
         model.head.weight = model.embed
     model.cos, model.sin = (t.to(torch.promote_types(dtype, torch.float32)) for t in rope_tables(model.config))
     return model.to(device)

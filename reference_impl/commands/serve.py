@@ -91,7 +91,7 @@ def _engine(options: argparse.Namespace) -> tuple[Engine, Tokenizer, str]:
     from reference_impl.engine.config import EngineConfig
     from reference_impl.engine.engine import Engine, EngineStats
     from reference_impl.engine.request import FinishReason, Request
-    from reference_impl.model.graphs import DecodeGraphs
+    from reference_impl.model.replay import DecodeGraphs
     from reference_impl.speculative.speculator import SpeculationStats
 
     config = EngineConfig(

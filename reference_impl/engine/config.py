@@ -33,7 +33,7 @@ class EngineConfig:
     n_blocks: int = 1024  # of the paged cache
     prefix_sharing: bool = True
     host_blocks: int = 0  # room in host memory for `preemption="swap"`, in blocks
-    recorded: bool = True  # record short passes once and replay them, where the kernels allow it
+    recorded: bool = True  # fused steps, short passes recorded once and replayed (`model.replay`); else `Llama` itself
     keep_logits: bool = False  # outputs carry the logits of their tokens (lessons, tests)
     debug: bool = False  # freed blocks are filled with NaN, swapped ones are compared by checksum
     seed: int = 0  # for requests that bring no seed of their own

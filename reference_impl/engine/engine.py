@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
@@ -291,16 +291,14 @@ class Engine:
 
 
 def _replayed(model: Llama, storage: KVStorage, config: EngineConfig) -> Model:
-    """The model with its passes replayed: CUDA graphs of decode steps on a GPU, recorded kernel calls on a CPU."""
+    """The model in fused steps, replayed: as CUDA graphs of decode steps on a GPU, as recorded kernels elsewhere."""
+    from reference_impl.model.fused import fused
+    from reference_impl.model.replay import DecodeGraphs, RecordedPasses, sizes_up_to
+
     if model.embed.device.type != "cuda":
-        from reference_impl.model.recorded import RecordedPasses
-
-        return RecordedPasses(model, keep=config.keep_logits)
-    from reference_impl.model.graphs import DecodeGraphs, sizes_up_to
-
+        return RecordedPasses(fused(model), keep=config.keep_logits)
     blocks = -(-model.config.max_context // config.block_size)
-    graphs = DecodeGraphs(model, storage, blocks, sizes_up_to(config.max_running))
-    return cast(Model, graphs)  # it checks that a batch is a decode step of a recorded size
+    return DecodeGraphs(fused(model), storage, blocks, sizes_up_to(config.max_running), keep=config.keep_logits)
 
 
 def _rows(step: Step) -> Tensor:

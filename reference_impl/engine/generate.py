@@ -11,8 +11,9 @@ import torch
 
 from reference_impl.cache.contiguous import ContiguousCache
 from reference_impl.decoding.sampling import SamplingParams, next_token
+from reference_impl.model.fused import fused
 from reference_impl.model.llama import Llama
-from reference_impl.model.recorded import RecordedPasses
+from reference_impl.model.replay import RecordedPasses
 
 
 def generate(
@@ -45,7 +46,7 @@ def _loop(
 ) -> Iterator[int]:
     cache = ContiguousCache(model.config, 1, len(prompt) + max_tokens, model.embed.dtype, model.embed.device)
     cache.add("only")
-    forward = RecordedPasses(model)
+    forward = RecordedPasses(fused(model))
     numbers = params.generator()
     new: Sequence[int] = prompt  # the first pass is the prefill
     for _ in range(max_tokens):

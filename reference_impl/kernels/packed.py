@@ -1,7 +1,7 @@
 """A quantized matrix as the kernels read it: integer codes in whole blocks, float32 scales, nothing else.
 
 Every group starts a block of its own and fills whole blocks (16 codes of int8, 32 of int4), zeros behind it, so that a
-kernel needs no special case inside a row. The codes are the checkpoint's; only their places differ.
+kernel needs no special case inside a row. The codes are the checkpoint's, in other places.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class PackedWeight:
 
     @property
     def n_bytes(self) -> int:
-        """What a matrix-vector product must read."""
+        """Bytes that a matrix-vector product must read."""
         return sum(t.numel() * t.element_size() for t in self.tensors)
 
     def part(self, low: int, high: int) -> Tensor:

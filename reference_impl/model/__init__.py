@@ -1,1 +1,1 @@
-"""What does one forward pass compute? The decoder itself, and passes recorded once and replayed."""
+"""What does one forward pass compute? The decoder, the same in fused steps, and passes that are replayed."""

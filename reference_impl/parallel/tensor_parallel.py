@@ -119,10 +119,10 @@ class ParallelLlama(Llama):
     def vocab_is_split(self) -> bool:
         return len(self.vocab) < self.whole.vocab_size
 
-    def look_up(self, tokens: Tensor) -> Tensor:
+    def embedded(self, tokens: Tensor) -> Tensor:
         """Embeddings [n, d_model] of token ids: a rank has the rows of its part of the vocabulary, else zeros."""
         if not self.vocab_is_split:
-            return super().look_up(tokens)
+            return super().embedded(tokens)
         row = tokens - self.vocab.start
         elsewhere = (row < 0) | (row >= len(self.vocab))
         x = F.embedding(row.masked_fill(elsewhere, 0), self.embed).masked_fill(elsewhere.unsqueeze(1), 0)

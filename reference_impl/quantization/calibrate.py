@@ -21,8 +21,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from tqdm import tqdm
 
+from reference_impl.cache.recompute import Recompute
 from reference_impl.common.errors import WeightsError
-from reference_impl.model.llama import Layer, Linear, Llama, Recompute
+from reference_impl.model.llama import Layer, Linear, Llama
 from reference_impl.quantization.awq import Inputs, scale_layer
 from reference_impl.quantization.forward import PASS_TOKENS, advance, enter, packed
 from reference_impl.quantization.gptq import gptq

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from reference_impl import kernels
-from reference_impl.model.llama import Llama, Recompute
+from reference_impl.cache.recompute import Recompute
+from reference_impl.model.llama import Llama
 
 PASS_TOKENS = 1024  # rows at a time: enough for fast matrix products, and little memory
 
@@ -30,7 +31,7 @@ def packed(sequences: Sequence[Tokens], most: int = PASS_TOKENS) -> list[Recompu
 
 def enter(model: Llama, batch: Recompute) -> Tensor:
     """The rows [n, d_model] that enter the first layer."""
-    x = model.look_up(batch.tokens.to(model.embed.device))
+    x = model.embedded(batch.tokens.to(model.embed.device))
     return x.float() if x.is_cpu and x.dtype is torch.bfloat16 else x  # as in the model's own forward pass
 
 
@@ -38,8 +39,8 @@ def advance(model: Llama, i: int, batch: Recompute, x: Tensor) -> Tensor:
     """The rows that leave decoder layer `i`, from those that enter it."""
     cos = model.cos[batch.positions].unsqueeze(1).to(x.dtype)
     sin = model.sin[batch.positions].unsqueeze(1).to(x.dtype)
-    x, delta = model.layers[i](x, None, batch, i, cos, sin)
-    return x + delta
+    out: Tensor = model.layers[i](x, batch, i, cos, sin)
+    return out
 
 
 @torch.no_grad()

@@ -14,14 +14,15 @@ from torch import Tensor, nn
 
 from reference_impl import kernels
 from reference_impl.kernels.packed import PackedWeight
+from reference_impl.model.llama import Linear
 from reference_impl.quantization.weight import QuantizedWeight
 
 
-class QuantizedLinear(nn.Module):
+class QuantizedLinear(Linear):
     """x [n, in] -> [n, out] with the matrix of `weight`; `bias` [out] stays as it was."""
 
     def __init__(self, weight: QuantizedWeight, bias: Tensor | None = None) -> None:
-        super().__init__()
+        nn.Module.__init__(self)  # not Linear's, which makes a float weight
         self.bits, self.group_size = weight.bits, weight.group_size
         self.scale_dtype = weight.scales.dtype
         self.packed: PackedWeight = kernels.pack(weight.q, weight.scales, weight.zeros, weight.bits, weight.group_size)
@@ -32,14 +33,9 @@ class QuantizedLinear(nn.Module):
         """(out, in)."""
         return self.packed.shape
 
-    def forward(self, x: Tensor) -> Tensor:
-        return kernels.quantized_linear(x, self.packed, self.bias)
-
-    def after_norm(
-        self, x: Tensor, delta: Tensor | None, norm: Tensor, eps: float, gated: bool = False
-    ) -> tuple[Tensor, Tensor]:
-        """As `model.after_norm`, in one call."""
-        return kernels.quantized_norm_linear(x, delta, norm, eps, self.packed, self.bias, gated=gated)
+    @property
+    def matrix(self) -> PackedWeight:
+        return self.packed
 
     def quantized(self) -> QuantizedWeight:
         """The matrix as the method gave it."""

@@ -49,10 +49,12 @@ class ModelDraft:
     def for_llama(cls, model: Llama, n_blocks: int = 1024, block_size: int = 16, token_budget: int = 512) -> ModelDraft:
         """A draft with a paged cache, in the model's dtype and on its device."""
         from reference_impl.cache.paged import PagedCache
-        from reference_impl.model.recorded import RecordedPasses
+        from reference_impl.model.fused import fused
+        from reference_impl.model.replay import RecordedPasses
 
         cache = PagedCache(model.config, n_blocks, block_size, model.embed.dtype, model.embed.device)
-        return cls(RecordedPasses(model), cache, model.config.vocab_size, model.config.max_context, token_budget)
+        passes = RecordedPasses(fused(model))
+        return cls(passes, cache, model.config.vocab_size, model.config.max_context, token_budget)
 
     def forget(self, request_id: Hashable) -> None:
         if self._held.pop(request_id, None) is not None:

@@ -20,9 +20,10 @@ from reference_impl.benchmarks.harness.result import Section, Target
 from reference_impl.benchmarks.harness.timing import Run, timed
 from reference_impl.benchmarks.probe import probe
 from reference_impl.cache.paged import PagedCache
-from reference_impl.kernels import reference
+from reference_impl.kernels.reference import REFERENCE
+from reference_impl.model.fused import fused
 from reference_impl.model.llama import Llama
-from reference_impl.model.recorded import RecordedPasses
+from reference_impl.model.replay import RecordedPasses
 
 CONTEXT = 128  # tokens that are in the cache already
 VERIFY = 4  # tokens of a verification step: three drafted ones and the last accepted
@@ -37,7 +38,7 @@ class Pass:
     """
 
     def __init__(self, model: Llama, tokens: list[int], most: int, recorded: bool = False) -> None:
-        self.model, self.tokens = RecordedPasses(model) if recorded else model, tokens
+        self.model, self.tokens = RecordedPasses(fused(model)) if recorded else fused(model), tokens
         self.cache = PagedCache(model.config, -(-(CONTEXT + most) // 16), dtype=model.embed.dtype, prefix_sharing=False)
         self.cache.add("only")
         self.cache.commit(self.cache.extend([("only", tokens[:1] * CONTEXT)]))  # zeros in the cache cost the same
@@ -55,15 +56,15 @@ def plain_linear() -> Iterator[None]:
     """Inside, every matrix product is PyTorch's own `F.linear`."""
     ours, fused = kernels.linear, kernels.norm_linear
 
-    def plain(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, backend: str | None = None) -> Tensor:
-        return reference.linear(x, weight, bias)
+    def plain(x: Tensor, weight: kernels.Matrix, bias: Tensor | None = None, *, backend: str | None = None) -> Tensor:
+        return REFERENCE.linear(x, weight, bias)
 
     def in_parts(
         x: Tensor,
         delta: Tensor | None,
         norm: Tensor,
         eps: float,
-        weight: Tensor,
+        weight: kernels.Matrix,
         bias: Tensor | None = None,
         *,
         gated: bool = False,

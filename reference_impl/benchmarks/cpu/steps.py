@@ -14,8 +14,9 @@ import torch
 from reference_impl.benchmarks.probe import median_seconds
 from reference_impl.cache.contiguous import ContiguousCache
 from reference_impl.common.clock import Clock
+from reference_impl.model.fused import fused
 from reference_impl.model.llama import Llama
-from reference_impl.model.recorded import RecordedPasses
+from reference_impl.model.replay import RecordedPasses
 
 
 def step(
@@ -35,7 +36,7 @@ def step(
             cache.commit(cache.extend([(seq, [0] * behind)]))
     chunks = [(seq, [100 + i for i in range(n)]) for seq in range(batch)]
 
-    forward = RecordedPasses(model) if recorded else model
+    forward = RecordedPasses(fused(model)) if recorded else fused(model)
 
     @torch.inference_mode()
     def run() -> None:

@@ -33,8 +33,9 @@ from reference_impl.bounds.config import MODELS, ModelConfig
 from reference_impl.bounds.hardware import GPUS, Gpu
 from reference_impl.cache.paged import PagedCache
 from reference_impl.common.clock import Clock
-from reference_impl.model.graphs import Capture, DecodeGraphs
+from reference_impl.model.fused import FusedLlama
 from reference_impl.model.llama import Llama
+from reference_impl.model.replay import Capture, DecodeGraphs
 
 DRIVER_NAMES = {"h100-sxm": r"\bH100 80GB HBM3\b", "h200": r"\bH200$", "a100-80g": r"\bA100-SXM4-80GB\b"}
 BATCHES = (1, 8, 32, 64)
@@ -199,9 +200,9 @@ def decode(
 
 def _step_seconds(subject: Subject, batch: int, context: int) -> tuple[float, float]:
     """Seconds of a decode step of `batch` sequences, replayed and launched one by one."""
-    model = subject.model
+    model = FusedLlama(subject.model)
     width = -(-context // 16)
-    cache = PagedCache(model.config, batch * width, 16, model.embed.dtype, subject.device, prefix_sharing=False)
+    cache = PagedCache(model.config, batch * width, 16, subject.model.embed.dtype, subject.device, prefix_sharing=False)
     for tensor in (cache.storage.k, cache.storage.v):
         tensor.normal_()
     for seq in range(batch):
@@ -209,7 +210,7 @@ def _step_seconds(subject: Subject, batch: int, context: int) -> tuple[float, fl
         cache.commit(cache.extend([(seq, [0] * (context - 1))]))
     step = cache.extend([(seq, [seq + 1]) for seq in range(batch)])
     graphs = DecodeGraphs(model, cache.storage, width, [batch], subject.capture)
-    replayed = subject.seconds(lambda: graphs.replay(step, batch))
+    replayed = subject.seconds(lambda: graphs.run(step, (batch, batch, width)))
     return replayed, subject.seconds(lambda: model(step, step.last_rows))
 
 
@@ -234,7 +235,7 @@ def prefill(subject: Subject, ceilings: Ceilings, prompts: Sequence[int] = PROMP
         numbers = torch.Generator().manual_seed(n)
         tokens = torch.randint(config.vocab_size, (n,), generator=numbers).tolist()
         batch = cache.extend([("only", tokens)])
-        seconds = subject.seconds(partial(subject.model, batch, batch.last_rows))
+        seconds = subject.seconds(partial(FusedLlama(subject.model), batch, batch.last_rows))
         rate = prefill_work(config, n) / seconds
         section.rows.append(
             {

@@ -21,8 +21,9 @@ from reference_impl.cache.paged import PagedCache
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.engine import Engine
 from reference_impl.engine.request import Request
-from reference_impl.model.graphs import Capture, DecodeGraphs
+from reference_impl.model.fused import FusedLlama
 from reference_impl.model.llama import Llama
+from reference_impl.model.replay import Capture, DecodeGraphs
 
 SHAPE = ModelConfig("small", 4, 512, 8, 2, 64, 1024, 2048, rope_theta=5e5, max_context=1024)
 LIMITS = {"fp32": 1e-3, "bf16": 3e-2}  # relative to the norm of the logits
@@ -59,12 +60,13 @@ def compare(cpu: Llama, gpu: Llama, capture: Capture | None) -> dict[str, float]
             for seq in range(2):
                 cache.add(seq)
             batch = cache.extend([(seq, prompts[seq]) for seq in range(2)])
-            outs.append([model(batch, None)])
+            fused = FusedLlama(model)
+            outs.append([fused(batch, None)])
             cache.commit(batch)
             step = cache.extend([(seq, [seq + 5]) for seq in range(2)])
-            outs[-1].append(model(step, step.last_rows))
+            outs[-1].append(fused(step, step.last_rows))
             if model is gpu:
-                graphs = DecodeGraphs(model, cache.storage, 32, [1, 4], capture)  # 4: two rows of padding
+                graphs = DecodeGraphs(fused, cache.storage, 32, [1, 4], capture)  # 4: two rows of padding
                 outs[-1].append(graphs(step, step.last_rows))
             cache.commit(step)
     (prefill, decode), (gpu_prefill, gpu_decode, gpu_graph) = outs
@@ -101,7 +103,7 @@ def _same_tokens(cpu: Llama, gpu: Llama, capture: Capture | None) -> float:
         engine = Engine.for_llama(model, EngineConfig(n_blocks=64))
         if model is gpu:
             assert isinstance(engine.cache, PagedCache)
-            engine.model = DecodeGraphs(model, engine.cache.storage, 64, (2, 4, 8), capture)  # type: ignore[assignment]
+            engine.model = DecodeGraphs(FusedLlama(model), engine.cache.storage, 64, (2, 4, 8), capture)
         answers.append([token for done in engine.run(requests).values() for token in done.tokens])
     return sum(a == b for a, b in zip(*answers, strict=True)) / len(answers[0])
 

@@ -21,6 +21,7 @@ from reference_impl.benchmarks.speculation.measure import Answer
 from reference_impl.bounds.arithmetic import best_draft_length
 from reference_impl.bounds.config import MODELS, ModelConfig
 from reference_impl.common.clock import Clock
+from reference_impl.model.fused import FusedLlama
 from reference_impl.model.llama import Llama
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Scripted:
     """
 
     def __init__(self, model: Llama, right: float = 1.0, seed: int = 0) -> None:
-        self.model, self.config, self.embed = model, model.config, model.embed
+        self.model, self.config, self.embed = FusedLlama(model), model.config, model.embed
         numbers = random.Random(seed)
         wrong = [int(numbers.random() >= right) for _ in range(model.config.max_context + 1)]
         self.script = torch.tensor([script(place) + off for place, off in enumerate(wrong)], device=model.embed.device)
@@ -69,7 +70,6 @@ def speculative(
     n_prompt: int = PROMPT,
     n_tokens: int = ANSWER,
     rounds: int = 3,
-    kind: type[Llama] = Llama,
 ) -> Section:
     """Speed-up by α at the best k for the costs measured here. The draft has the target's vocabulary."""
     section = Section(
@@ -87,7 +87,7 @@ def speculative(
         },
     )
     generator = torch.Generator(target.embed.device).manual_seed(1)
-    draft = kind(draft_shape, target.embed.dtype, target.embed.device).randomize(generator)
+    draft = Llama(draft_shape, target.embed.dtype, target.embed.device).randomize(generator)
     answers = [scripted_answer(n_prompt, n_tokens)]
     said = cast(Llama, Scripted(target))
     costs = measure_costs(said, cast(Llama, Scripted(draft)), answers, 4, clock)

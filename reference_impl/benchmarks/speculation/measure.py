@@ -18,12 +18,13 @@ import torch
 
 from reference_impl.benchmarks.speculation.prompts import KINDS, prompt_ids
 from reference_impl.bounds.arithmetic import expected_tokens
+from reference_impl.cache.recompute import Recompute
 from reference_impl.checkpoints.weights import Loaded
 from reference_impl.decoding.sampling import SamplingParams, processed_probs
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.engine import Engine
 from reference_impl.engine.request import FinishReason, Request
-from reference_impl.model.llama import Llama, Recompute
+from reference_impl.model.llama import Llama
 from reference_impl.speculative.draft_model import ModelDraft
 from reference_impl.speculative.drafts import DraftSource, Wanted
 from reference_impl.speculative.ngram import NgramDraft

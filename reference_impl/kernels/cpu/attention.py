@@ -11,11 +11,12 @@ import numpy as np
 from numba import carray, njit
 
 from reference_impl.kernels.cpu.dots import dot_1
-from reference_impl.kernels.cpu.scalars import BF16, DIVISION, F32, FAST, exp, narrow, pointer, take, widen
+from reference_impl.kernels.cpu.records import ATTENTION, ROTATED_ATTENTION, STORE
+from reference_impl.kernels.cpu.scalars import BF16, DIVISION, F32, FAST, exp, fields, narrow, pointer, take, widen
 from reference_impl.kernels.cpu.vectors import key_dots
 
 KEYS = 32  # keys whose scores are held at once
-OUT_OF_RANGE = 1  # left in the last argument when a length, table or slot points outside the memory that was given
+OUT_OF_RANGE = 1  # the status left when a length, table or slot points outside the memory that was given
 
 
 @njit(fastmath=FAST)
@@ -78,17 +79,18 @@ def attend(q, k_cache, v_cache, table, kv_head, context, scale, scores, out):  #
 @njit
 def attention(p, cache_type):  # type: ignore[no-untyped-def]
     """One thread's share of the tasks, each the heads that share one KV head, for one token."""
-    a = carray(p, 19)
-    n_tokens, n_heads, n_kv_heads, head_dim, n_blocks, block_size = a[8], a[9], a[10], a[11], a[12], a[13]
-    n_seqs, max_blocks, q_row, group = a[14], a[15], a[16], n_heads // n_kv_heads
-    q = carray(pointer(a[1], F32), n_tokens * q_row)
-    k_cache = carray(pointer(a[2], cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
-    v_cache = carray(pointer(a[3], cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
-    out = carray(pointer(a[4], F32), (n_tokens, n_kv_heads, group, head_dim))
-    tables = carray(pointer(a[5], np.int32), (n_seqs, max_blocks))
-    query_lens = carray(pointer(a[6], np.int32), n_seqs)
-    context_lens = carray(pointer(a[7], np.int32), n_seqs)
-    scale = np.float32(a[17:18].view(np.float64)[0])
+    call = fields(p, ATTENTION)
+    n_tokens, n_kv_heads, head_dim, row = call.n_tokens, call.n_kv_heads, call.head_dim, call.row
+    n_blocks, block_size, n_seqs, max_blocks = call.n_blocks, call.block_size, call.n_seqs, call.max_blocks
+    group = call.n_heads // n_kv_heads
+    q = carray(pointer(call.q, F32), n_tokens * row)
+    keys = carray(pointer(call.keys, cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
+    values = carray(pointer(call.values, cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
+    out = carray(pointer(call.out, F32), (n_tokens, n_kv_heads, group, head_dim))
+    tables = carray(pointer(call.tables, np.int32), (n_seqs, max_blocks))
+    query_lens = carray(pointer(call.query_lens, np.int32), n_seqs)
+    context_lens = carray(pointer(call.context_lens, np.int32), n_seqs)
+    scale = np.float32(call.scale)
     scores = np.empty(KEYS, np.float32)
     while True:
         task = take(p, np.int64(1))
@@ -101,12 +103,12 @@ def attention(p, cache_type):  # type: ignore[no-untyped-def]
             end += query_lens[seq]
         context = context_lens[seq] - (end - 1 - token)  # this token and all before it
         if token >= end or context < 1 or context > max_blocks * block_size:
-            a[18] = OUT_OF_RANGE
+            call.status = OUT_OF_RANGE
             return
-        at = token * q_row + kv_head * group * head_dim
+        at = token * row + kv_head * group * head_dim
         heads = q[at : at + group * head_dim].reshape(group, head_dim)
-        if attend(heads, k_cache, v_cache, tables[seq], kv_head, context, scale, scores, out[token, kv_head]):
-            a[18] = OUT_OF_RANGE
+        if attend(heads, keys, values, tables[seq], kv_head, context, scale, scores, out[token, kv_head]):
+            call.status = OUT_OF_RANGE
             return
 
 
@@ -123,23 +125,23 @@ def rotate_head(x, cos, sin, out):  # type: ignore[no-untyped-def]
 def rotated_attention(p, cache_type):  # type: ignore[no-untyped-def]
     """RoPE, storing and attention at once: a task is one sequence and one KV head, all its new tokens.
 
-    p: counter, heads, k_cache, v_cache, out, tables, query_lens, context_lens, cos, sin, slots, then numbers. The rows
-    of `heads` are a token's query, key and value heads.
+    The rows of `heads` are a token's query, key and value heads.
     """
-    a = carray(p, 22)
-    n_tokens, n_heads, n_kv_heads, head_dim, n_blocks, block_size = a[11], a[12], a[13], a[14], a[15], a[16]
-    n_seqs, max_blocks, row, group = a[17], a[18], a[19], n_heads // n_kv_heads
-    x = carray(pointer(a[1], F32), n_tokens * row)
-    k_cache = carray(pointer(a[2], cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
-    v_cache = carray(pointer(a[3], cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
-    out = carray(pointer(a[4], F32), (n_tokens, n_kv_heads, group, head_dim))
-    tables = carray(pointer(a[5], np.int32), (n_seqs, max_blocks))
-    query_lens = carray(pointer(a[6], np.int32), n_seqs)
-    context_lens = carray(pointer(a[7], np.int32), n_seqs)
-    cos = carray(pointer(a[8], F32), (n_tokens, head_dim))
-    sin = carray(pointer(a[9], F32), (n_tokens, head_dim))
-    slots = carray(pointer(a[10], np.int64), n_tokens)
-    scale = np.float32(a[20:21].view(np.float64)[0])
+    call = fields(p, ROTATED_ATTENTION)
+    n_tokens, n_heads, n_kv_heads, head_dim = call.n_tokens, call.n_heads, call.n_kv_heads, call.head_dim
+    n_blocks, block_size, n_seqs, max_blocks = call.n_blocks, call.block_size, call.n_seqs, call.max_blocks
+    row, group = call.row, n_heads // n_kv_heads
+    x = carray(pointer(call.heads, F32), n_tokens * row)
+    keys = carray(pointer(call.keys, cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
+    values = carray(pointer(call.values, cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
+    out = carray(pointer(call.out, F32), (n_tokens, n_kv_heads, group, head_dim))
+    tables = carray(pointer(call.tables, np.int32), (n_seqs, max_blocks))
+    query_lens = carray(pointer(call.query_lens, np.int32), n_seqs)
+    context_lens = carray(pointer(call.context_lens, np.int32), n_seqs)
+    cos = carray(pointer(call.cos, F32), (n_tokens, head_dim))
+    sin = carray(pointer(call.sin, F32), (n_tokens, head_dim))
+    slots = carray(pointer(call.slots, np.int64), n_tokens)
+    scale = np.float32(call.scale)
     scores, turned = np.empty(KEYS, np.float32), np.empty((group, head_dim), np.float32)
     while True:
         task = take(p, np.int64(1))
@@ -153,12 +155,12 @@ def rotated_attention(p, cache_type):  # type: ignore[no-untyped-def]
         context = context_lens[seq]
         short = end < n_tokens if seq + 1 == n_seqs else False
         if short or end > n_tokens or context < query_lens[seq] or context > max_blocks * block_size:
-            a[21] = OUT_OF_RANGE
+            call.status = OUT_OF_RANGE
             return
         for token in range(first, end):  # keys and values into the cache first: the tokens see each other
             slot = slots[token]
             if slot >= n_blocks * block_size:
-                a[21] = OUT_OF_RANGE
+                call.status = OUT_OF_RANGE
                 return
             if slot >= 0:
                 block, place = slot // block_size, slot % block_size
@@ -166,43 +168,45 @@ def rotated_attention(p, cache_type):  # type: ignore[no-untyped-def]
                 rotate_head(x[at : at + head_dim], cos[token], sin[token], turned[0])
                 at += n_kv_heads * head_dim
                 for j in range(head_dim):
-                    to = k_cache[block, kv_head, place, j]
-                    k_cache[block, kv_head, place, j] = narrow(turned[0, j], to)
-                    v_cache[block, kv_head, place, j] = narrow(x[at + j], to)
+                    to = keys[block, kv_head, place, j]
+                    keys[block, kv_head, place, j] = narrow(turned[0, j], to)
+                    values[block, kv_head, place, j] = narrow(x[at + j], to)
         for token in range(first, end):
             for g in range(group):
                 at = token * row + (kv_head * group + g) * head_dim
                 rotate_head(x[at : at + head_dim], cos[token], sin[token], turned[g])
             seen = context - (end - 1 - token)
-            if attend(turned, k_cache, v_cache, tables[seq], kv_head, seen, scale, scores, out[token, kv_head]):
-                a[21] = OUT_OF_RANGE
+            if attend(turned, keys, values, tables[seq], kv_head, seen, scale, scores, out[token, kv_head]):
+                call.status = OUT_OF_RANGE
                 return
 
 
 @njit
-def store(p, new_type, cache_type):  # type: ignore[no-untyped-def]
-    a = carray(p, 14)
-    n_tokens, n_kv_heads, head_dim, n_blocks, block_size, k_row, v_row = a[6], a[7], a[8], a[9], a[10], a[11], a[12]
-    k = carray(pointer(a[1], new_type), n_tokens * k_row)
-    v = carray(pointer(a[2], new_type), n_tokens * v_row)
-    k_cache = carray(pointer(a[3], cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
-    v_cache = carray(pointer(a[4], cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
-    slots = carray(pointer(a[5], np.int64), n_tokens)
+def store(p, cache_type):  # type: ignore[no-untyped-def]
+    """One thread's share of the tokens: keys and values, float32, into their slots."""
+    call = fields(p, STORE)
+    n_tokens, n_kv_heads, head_dim, k_row, v_row = call.n_tokens, call.n_kv_heads, call.head_dim, call.k_row, call.v_row
+    n_blocks, block_size = call.n_blocks, call.block_size
+    k = carray(pointer(call.k, F32), n_tokens * k_row)
+    v = carray(pointer(call.v, F32), n_tokens * v_row)
+    keys = carray(pointer(call.keys, cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
+    values = carray(pointer(call.values, cache_type), (n_blocks, n_kv_heads, block_size, head_dim))
+    slots = carray(pointer(call.slots, np.int64), n_tokens)
     while True:
         token = take(p, np.int64(1))
         if token >= n_tokens:
             return
         slot = slots[token]
         if slot >= n_blocks * block_size:
-            a[13] = OUT_OF_RANGE
+            call.status = OUT_OF_RANGE
             return
         if slot >= 0:
             block, place = slot // block_size, slot % block_size
             for h in range(n_kv_heads):
                 for j in range(head_dim):
-                    to = k_cache[block, h, place, j]
-                    k_cache[block, h, place, j] = narrow(widen(k[token * k_row + h * head_dim + j]), to)
-                    v_cache[block, h, place, j] = narrow(widen(v[token * v_row + h * head_dim + j]), to)
+                    to = keys[block, h, place, j]
+                    keys[block, h, place, j] = narrow(k[token * k_row + h * head_dim + j], to)
+                    values[block, h, place, j] = narrow(v[token * v_row + h * head_dim + j], to)
 
 
 def attention_f32(p):  # type: ignore[no-untyped-def]
@@ -222,8 +226,8 @@ def rotated_attention_bf16(p):  # type: ignore[no-untyped-def]
 
 
 def store_f32(p):  # type: ignore[no-untyped-def]
-    store(p, F32, F32)
+    store(p, F32)
 
 
 def store_bf16(p):  # type: ignore[no-untyped-def]
-    store(p, F32, BF16)
+    store(p, BF16)

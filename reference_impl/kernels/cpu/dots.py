@@ -17,7 +17,7 @@ from reference_impl.kernels.cpu.scalars import BF16_PAIR, FAST, even, odd, widen
 
 
 def term(w, x, j):  # type: ignore[no-untyped-def]
-    """What weight w[j] adds to the dot product with x; for a pair of weights, what both add."""
+    """The summand of weight w[j] in the dot product with x; for a pair of weights, the sum of both."""
 
 
 @overload(term, jit_options={"fastmath": FAST}, inline="always")

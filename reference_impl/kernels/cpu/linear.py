@@ -1,9 +1,9 @@
-"""Numba kernel: few rows of x times a weight matrix, float32 or bfloat16, with what comes before and after in one call.
+"""Numba kernel: few rows of x times a float32 or bfloat16 matrix, and the steps before and after in the same call.
 
 At batch 1 a decode step only streams the weights, so what matters is to read memory in order with every core (the loops
-are in `cpu_dots`). Before it, the kernel may add the residual and normalise (RMSNorm); behind it, add a bias or take
-silu(gate) * up. Every thread does the former for itself: some hundred nanoseconds, where another call would cost
-microseconds and leave the memory idle meanwhile.
+are in `dots`). Before it, the kernel may add the residual and normalise (RMSNorm); behind it, add a bias or take
+silu(gate) * up. Every thread adds and normalises for itself: that takes some hundred nanoseconds, where another call
+would cost microseconds and leave the memory idle meanwhile.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 from numba import carray, njit
 
 from reference_impl.kernels.cpu.dots import multiply_any, split_pairs
-from reference_impl.kernels.cpu.scalars import BF16, BF16_PAIR, DIVISION, F32, FAST, exp, pointer, take, widen
+from reference_impl.kernels.cpu.records import LINEAR
+from reference_impl.kernels.cpu.scalars import BF16, BF16_PAIR, DIVISION, F32, FAST, exp, fields, pointer, take, widen
 
 
 @njit(fastmath=FAST)
@@ -56,29 +57,24 @@ def widened(address, n, is_bf16):  # type: ignore[no-untyped-def]
 
 
 @njit
-def prepared(p):  # type: ignore[no-untyped-def]
-    """The rows to multiply, float32 [n, n_in]: x, or its sum with delta, normalised, as the arguments ask for.
-
-    p: counter, x, weight, out, n, n_in, n_out, delta, norm, is norm bfloat16, bits of eps, sums; 0: not wanted.
-    """
-    a = carray(p, 17)
-    n, n_in = a[4], a[5]
-    x = carray(pointer(a[1], F32), (n, n_in))
-    if a[8] == 0:
+def prepared(call):  # type: ignore[no-untyped-def]
+    """The rows to multiply, float32 [n, n_in]: x, or its sum with delta, normalised, as the call record asks for."""
+    n, n_in = call.n, call.n_in
+    x = carray(pointer(call.x, F32), (n, n_in))
+    if call.norm == 0:
         return x
-    delta = carray(pointer(a[7], F32), (n if a[7] else 0, n_in))
-    return normed(x, delta, widened(a[8], n_in, a[9]), a[10:11].view(np.float64)[0])
+    delta = carray(pointer(call.delta, F32), (n if call.delta else 0, n_in))
+    return normed(x, delta, widened(call.norm, n_in, call.norm_is_bf16), call.eps)
 
 
 @njit
-def keep_sums(p):  # type: ignore[no-untyped-def]
+def keep_sums(call):  # type: ignore[no-untyped-def]
     """Writes x + delta where the caller wants it; one thread does."""
-    a = carray(p, 17)
-    if a[11] == 0:
+    if call.sums == 0:
         return
-    size = a[4] * a[5]
-    x, delta = carray(pointer(a[1], F32), size), carray(pointer(a[7], F32), size)
-    sums = carray(pointer(a[11], F32), size)
+    size = call.n * call.n_in
+    x, delta = carray(pointer(call.x, F32), size), carray(pointer(call.delta, F32), size)
+    sums = carray(pointer(call.sums, F32), size)
     for j in range(size):
         sums[j] = x[j] + delta[j]
 
@@ -109,25 +105,25 @@ def finish(out, up, bias, low, high):  # type: ignore[no-untyped-def]
 
 
 @njit
-def linear(p, rows, weight):  # type: ignore[no-untyped-def]
-    """One thread's share of out [n, n_out] = rows @ weight.T, and what comes behind.
+def linear(p, rows, weight_type, pairs):  # type: ignore[no-untyped-def]
+    """One thread's share of out [n, n_out] = rows @ weight.T, then bias or gate.
 
-    p[12:]: bias, gated (1: weight has n_out gate rows, then n_out up rows), weight rows that a thread takes at a time,
-    is bias bfloat16.
+    pairs: how many weights a value of `weight_type` holds.
     """
-    a = carray(p, 17)
-    n, n_out, bias, gated, amount = a[4], a[6], a[12], a[13], a[14]
-    out = carray(pointer(a[3], F32), (n, n_out))
-    biases = widened(bias, n_out if bias else 0, a[15])
-    up = np.empty((n if gated else 0, amount), np.float32)
+    call = fields(p, LINEAR)
+    n, n_out, gated, share = call.n, call.n_out, call.gated, call.share
+    weight = carray(pointer(call.weight, weight_type), (n_out * (1 + gated), call.n_in // pairs))
+    out = carray(pointer(call.out, F32), (n, n_out))
+    biases = widened(call.bias, n_out if call.bias else 0, call.bias_is_bf16)
+    up = np.empty((n if gated else 0, share), np.float32)
     wide = np.empty((4, rows.shape[1]), np.float32)
     while True:
-        low = take(p, amount)
+        low = take(p, share)
         if low >= n_out:
             return
         if low == 0:
-            keep_sums(p)
-        high = min(low + amount, n_out)
+            keep_sums(call)
+        high = min(low + share, n_out)
         multiply_any(rows, weight[low:high], out[:, low:high], wide)
         if gated:
             multiply_any(rows, weight[n_out + low : n_out + high], up[:, : high - low], wide)
@@ -135,15 +131,12 @@ def linear(p, rows, weight):  # type: ignore[no-untyped-def]
 
 
 def linear_f32(p):  # type: ignore[no-untyped-def]
-    a = carray(p, 17)
-    linear(p, prepared(p), carray(pointer(a[2], F32), (a[6] * (1 + a[13]), a[5])))
+    linear(p, prepared(fields(p, LINEAR)), F32, 1)
 
 
 def linear_bf16(p):  # type: ignore[no-untyped-def]
-    a = carray(p, 17)
-    linear(p, prepared(p), carray(pointer(a[2], BF16), (a[6] * (1 + a[13]), a[5])))
+    linear(p, prepared(fields(p, LINEAR)), BF16, 1)
 
 
 def linear_bf16_pair(p):  # type: ignore[no-untyped-def]
-    a = carray(p, 17)
-    linear(p, split_pairs(prepared(p)), carray(pointer(a[2], BF16_PAIR), (a[6] * (1 + a[13]), a[5] // 2)))
+    linear(p, split_pairs(prepared(fields(p, LINEAR))), BF16_PAIR, 2)

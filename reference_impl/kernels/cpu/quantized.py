@@ -3,7 +3,7 @@
 The weights are exact; each row of x is rounded to 16 bits, an error of at most 2^-16 of its largest value in groups of
 up to 1,024 (llama.cpp rounds to 8 bits, in groups of 32). Integers pay twice: sixteen products an instruction, and no
 conversion of the weights. At batch 1 over SmolLM2's matrices int8 with float32 activations took 1.2 times as long (two
-AVX2 cores). What comes before and after the product is `cpu_linear`'s.
+AVX2 cores). The steps before and after the product are those of `linear`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from numba import carray, njit
 
 from reference_impl.kernels.cpu.dots import dot_1
 from reference_impl.kernels.cpu.linear import finish, keep_sums, prepared, widened
-from reference_impl.kernels.cpu.scalars import F32, float_of, pointer, take
+from reference_impl.kernels.cpu.records import QUANTIZED
+from reference_impl.kernels.cpu.scalars import F32, fields, float_of, pointer, take
 from reference_impl.kernels.cpu.vectors import group_dots
 
 MOST = 32767  # of an activation's code
@@ -114,62 +115,63 @@ def settle(out, low, high, shifts, first, sums, scales):  # type: ignore[no-unty
 
 
 @njit
-def linear(p, dots_1, dots_4, row_bytes):  # type: ignore[no-untyped-def]
-    """As `cpu_linear.linear`. p[16:]: scales, shifts, group_size, width, stored, groups."""
-    a = carray(p, 23)
-    n, n_out, bias, gated, amount = a[4], a[6], a[12], a[13], a[14]
-    group_size, width, stored, groups = a[18], a[19], a[20], a[21]
+def linear(p, dots_1, dots_4, codes_a_byte):  # type: ignore[no-untyped-def]
+    """As `linear.linear`, for a matrix of codes."""
+    call = fields(p, QUANTIZED)
+    n, n_out, gated, share = call.n, call.n_out, call.gated, call.share
+    group_size, width, stored, groups = call.group_size, call.width, call.stored, call.groups
+    codes, code_scales, row_bytes = call.weight, call.scales, stored // codes_a_byte
     x, scales = np.empty((n, stored), np.int16), np.empty(n, np.float32)
-    sums = np.empty((n if a[17] else 0, groups), np.float32)
-    rounded(prepared(p), width, group_size, x, scales, sums)
-    shifts = carray(pointer(a[17], F32), (n_out * (1 + gated) if a[17] else 0, groups))
-    out = carray(pointer(a[3], F32), (n, n_out))
-    biases = widened(bias, n_out if bias else 0, a[15])
-    up = np.empty((n if gated else 0, amount), np.float32)
+    sums = np.empty((n if call.shifts else 0, groups), np.float32)
+    rounded(prepared(call), width, group_size, x, scales, sums)
+    shifts = carray(pointer(call.shifts, F32), (n_out * (1 + gated) if call.shifts else 0, groups))
+    out = carray(pointer(call.out, F32), (n, n_out))
+    biases = widened(call.bias, n_out if call.bias else 0, call.bias_is_bf16)
+    up = np.empty((n if gated else 0, share), np.float32)
     while True:
-        low = take(p, amount)
+        low = take(p, share)
         if low >= n_out:
             return
         if low == 0:
-            keep_sums(p)
-        high = min(low + amount, n_out)
+            keep_sums(call)
+        high = min(low + share, n_out)
         part = out[:, low:high]
-        multiply(dots_1, dots_4, a[2], a[16], row_bytes, groups, x, low, high, part, width)
+        multiply(dots_1, dots_4, codes, code_scales, row_bytes, groups, x, low, high, part, width)
         settle(out, low, high, shifts, low, sums, scales)
         if gated:
             ups = up[:, : high - low]
-            multiply(dots_1, dots_4, a[2], a[16], row_bytes, groups, x, n_out + low, n_out + high, ups, width)
+            multiply(dots_1, dots_4, codes, code_scales, row_bytes, groups, x, n_out + low, n_out + high, ups, width)
             settle(up, 0, high - low, shifts, n_out + low, sums, scales)
         finish(out, up, biases, low, high)
 
 
 def quantized_int8(p):  # type: ignore[no-untyped-def]
-    linear(p, int8_dots_1, int8_dots_4, carray(p, 23)[20])
+    linear(p, int8_dots_1, int8_dots_4, 1)
 
 
 def quantized_int8_32(p):  # type: ignore[no-untyped-def]
-    linear(p, int8_32_1, int8_32_4, carray(p, 23)[20])
+    linear(p, int8_32_1, int8_32_4, 1)
 
 
 def quantized_int8_64(p):  # type: ignore[no-untyped-def]
-    linear(p, int8_64_1, int8_64_4, carray(p, 23)[20])
+    linear(p, int8_64_1, int8_64_4, 1)
 
 
 def quantized_int8_128(p):  # type: ignore[no-untyped-def]
-    linear(p, int8_128_1, int8_128_4, carray(p, 23)[20])
+    linear(p, int8_128_1, int8_128_4, 1)
 
 
 def quantized_int4(p):  # type: ignore[no-untyped-def]
-    linear(p, int4_dots_1, int4_dots_4, carray(p, 23)[20] // 2)
+    linear(p, int4_dots_1, int4_dots_4, 2)
 
 
 def quantized_int4_32(p):  # type: ignore[no-untyped-def]
-    linear(p, int4_32_1, int4_32_4, carray(p, 23)[20] // 2)
+    linear(p, int4_32_1, int4_32_4, 2)
 
 
 def quantized_int4_64(p):  # type: ignore[no-untyped-def]
-    linear(p, int4_64_1, int4_64_4, carray(p, 23)[20] // 2)
+    linear(p, int4_64_1, int4_64_4, 2)
 
 
 def quantized_int4_128(p):  # type: ignore[no-untyped-def]
-    linear(p, int4_128_1, int4_128_4, carray(p, 23)[20] // 2)
+    linear(p, int4_128_1, int4_128_4, 2)

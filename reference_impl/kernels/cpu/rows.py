@@ -13,7 +13,8 @@ from numba import carray, njit
 
 from reference_impl.kernels.cpu.attention import OUT_OF_RANGE, rotate_head
 from reference_impl.kernels.cpu.linear import keep_and_square
-from reference_impl.kernels.cpu.scalars import BF16, F32, exp, pointer, take, widen
+from reference_impl.kernels.cpu.records import LOOK_UP, NORM_HEADS, RMS_NORM, ROTATE, SILU_MUL
+from reference_impl.kernels.cpu.scalars import BF16, F32, exp, fields, pointer, take, widen
 
 
 @njit
@@ -25,12 +26,10 @@ def norm_row(x, weight, eps, out):  # type: ignore[no-untyped-def]
 
 @njit
 def rms_norm(p, weight_type):  # type: ignore[no-untyped-def]
-    """p: counter, x, weight, out, n, width, bits of eps."""
-    a = carray(p, 7)
-    n, width = a[4], a[5]
-    x, out = carray(pointer(a[1], F32), (n, width)), carray(pointer(a[3], F32), (n, width))
-    weight = carray(pointer(a[2], weight_type), width)
-    eps = a[6:7].view(np.float64)[0]
+    call = fields(p, RMS_NORM)
+    n, width, eps = call.n, call.width, call.eps
+    x, out = carray(pointer(call.x, F32), (n, width)), carray(pointer(call.out, F32), (n, width))
+    weight = carray(pointer(call.weight, weight_type), width)
     while True:
         i = take(p, np.int64(1))
         if i >= n:
@@ -40,19 +39,18 @@ def rms_norm(p, weight_type):  # type: ignore[no-untyped-def]
 
 @njit
 def norm_heads(p, weight_type):  # type: ignore[no-untyped-def]
-    """p: counter, heads, q_norm, k_norm, out, n, query heads, all heads, head_dim, bits of eps. Values are copied."""
-    a = carray(p, 10)
-    n, n_queries, n_all, width = a[5], a[6], a[7], a[8]
-    x, out = carray(pointer(a[1], F32), (n, n_all, width)), carray(pointer(a[4], F32), (n, n_all, width))
-    eps = a[9:10].view(np.float64)[0]
+    """Query and key heads are normalised, value heads copied."""
+    call = fields(p, NORM_HEADS)
+    n, n_queries, n_all, width, eps = call.n, call.n_queries, call.n_all, call.head_dim, call.eps
+    x, out = carray(pointer(call.heads, F32), (n, n_all, width)), carray(pointer(call.out, F32), (n, n_all, width))
+    q_norm, k_norm = carray(pointer(call.q_norm, weight_type), width), carray(pointer(call.k_norm, weight_type), width)
     while True:
         i = take(p, np.int64(1))
         if i >= n:
             return
         n_normed = (n_queries + n_all) // 2
         for h in range(n_normed):
-            weight = carray(pointer(a[2] if h < n_queries else a[3], weight_type), width)
-            norm_row(x[i, h], weight, eps, out[i, h])
+            norm_row(x[i, h], q_norm if h < n_queries else k_norm, eps, out[i, h])
         out[i, n_normed:] = x[i, n_normed:]
 
 
@@ -73,24 +71,22 @@ def rms_norm_bf16(p):  # type: ignore[no-untyped-def]
 
 
 def rotate_f32(p):  # type: ignore[no-untyped-def]
-    """p: counter, x, cos, sin, out, n, heads, head_dim, values from one row of x to the next."""
-    a = carray(p, 9)
-    n, heads, width, row = a[5], a[6], a[7], a[8]
-    x, out = carray(pointer(a[1], F32), n * row), carray(pointer(a[4], F32), (n, heads, width))
-    cos, sin = carray(pointer(a[2], F32), (n, width)), carray(pointer(a[3], F32), (n, width))
+    call = fields(p, ROTATE)
+    n, n_heads, width, row = call.n, call.n_heads, call.head_dim, call.row
+    x, out = carray(pointer(call.x, F32), n * row), carray(pointer(call.out, F32), (n, n_heads, width))
+    cos, sin = carray(pointer(call.cos, F32), (n, width)), carray(pointer(call.sin, F32), (n, width))
     while True:
         i = take(p, np.int64(1))
         if i >= n:
             return
-        for h in range(heads):
+        for h in range(n_heads):
             rotate_head(x[i * row + h * width : i * row + (h + 1) * width], cos[i], sin[i], out[i, h])
 
 
 def silu_mul_f32(p):  # type: ignore[no-untyped-def]
-    """p: counter, x, out, n, width of out."""
-    a = carray(p, 5)
-    n, width = a[3], a[4]
-    x, out = carray(pointer(a[1], F32), (n, 2 * width)), carray(pointer(a[2], F32), (n, width))
+    call = fields(p, SILU_MUL)
+    n, width = call.n, call.width
+    x, out = carray(pointer(call.x, F32), (n, 2 * width)), carray(pointer(call.out, F32), (n, width))
     while True:
         i = take(p, np.int64(1))
         if i >= n:
@@ -101,18 +97,17 @@ def silu_mul_f32(p):  # type: ignore[no-untyped-def]
 
 @njit
 def look_up(p, table_type):  # type: ignore[no-untyped-def]
-    """p: counter, table, index, out, n, rows, width, status."""
-    a = carray(p, 8)
-    n, rows, width = a[4], a[5], a[6]
-    table, index = carray(pointer(a[1], table_type), (rows, width)), carray(pointer(a[2], np.int64), n)
-    out = carray(pointer(a[3], F32), (n, width))
+    call = fields(p, LOOK_UP)
+    n, n_rows, width = call.n, call.n_rows, call.width
+    table, index = carray(pointer(call.table, table_type), (n_rows, width)), carray(pointer(call.index, np.int64), n)
+    out = carray(pointer(call.out, F32), (n, width))
     while True:
         i = take(p, np.int64(1))
         if i >= n:
             return
         row = index[i]
-        if row < 0 or row >= rows:
-            a[7] = OUT_OF_RANGE
+        if row < 0 or row >= n_rows:
+            call.status = OUT_OF_RANGE
             return
         for j in range(width):
             out[i, j] = widen(table[row, j])

@@ -23,6 +23,13 @@ def pointer(typing_context: Any, address: Any, dtype: Any) -> Any:
 
 
 @intrinsic
+def fields(typing_context: Any, address: Any, record: Any) -> Any:
+    """The call record (see `records`) that lies at a pointer, to be read and written by field names."""
+    signature = record.dtype(address, record)
+    return signature, lambda ctx, build, sig, args: build.bitcast(args[0], ctx.get_value_type(sig.return_type))
+
+
+@intrinsic
 def take(typing_context: Any, counter: Any, amount: Any) -> Any:
     """Adds to the counter that all threads share, in one step, and returns what it was before."""
     signature = types.int64(types.CPointer(types.int64), types.int64)

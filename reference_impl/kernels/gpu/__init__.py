@@ -1,8 +1,8 @@
-"""The GPU kernels' front, in Triton: which inputs they take, gathered from where they are.
+"""The GPU backend, in Triton: which inputs its kernels take.
 
-Attention and the cache are in `triton_attention`, the steps between the matrices in `triton_rows`, int8 and int4
-matrices in `triton_quantized`; float matrices are left to cuBLAS. `TRITON_INTERPRET=1`, set before the import, runs the
-kernels on CPU tensors, as the tests do.
+Attention and the cache are in `attention`, the steps between the matrices in `rows`, int8 and int4 matrices in
+`quantized`; float matrices are left to cuBLAS. `TRITON_INTERPRET=1`, set before the import, runs the kernels on CPU
+tensors, as the tests do.
 """
 
 from __future__ import annotations
@@ -10,103 +10,82 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from reference_impl.kernels.gpu import quantized as triton_quantized
-from reference_impl.kernels.gpu.attention import INTERPRETED, paged_attention, store_kv
-from reference_impl.kernels.gpu.quantized import quantized_linear
-from reference_impl.kernels.gpu.rows import add_rms_norm, rms_norm, rotate_and_store, silu_mul
+from reference_impl.kernels.backend import Backend, Matrix
+from reference_impl.kernels.gpu import attention, quantized, rows
 from reference_impl.kernels.packed import PackedWeight
-
-__all__ = [
-    "add_rms_norm",
-    "paged_attention",
-    "quantized_linear",
-    "rms_norm",
-    "rotated_attention",
-    "silu_mul",
-    "store_kv",
-]
+from reference_impl.kernels.paged import PagedKV
 
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
-def takes_linear(x: Tensor, weight: Tensor) -> bool:
-    return False
+class Triton(Backend):
+    """Half or single precision."""
+
+    name = "triton"
+
+    def linear(self, x: Tensor, weight: Matrix, bias: Tensor | None) -> Tensor | None:
+        """A few rows times a matrix of codes. With many rows the codes become floats, and cuBLAS multiplies."""
+        if not isinstance(weight, PackedWeight) or not 0 < len(x) <= quantized.MAX_ROWS:
+            return None
+        if x.dtype not in _DTYPES or not x.is_contiguous() or not _reachable(x, *weight.tensors):
+            return None
+        return quantized.linear(x, weight, bias)
+
+    def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor | None:
+        return rows.rms_norm(x, weight, eps) if _takes_rows(x, weight) else None
+
+    def add_rms_norm(self, x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor] | None:
+        return rows.add_rms_norm(x, delta, weight, eps) if _takes_rows(x, delta, weight) else None
+
+    def silu_mul(self, x: Tensor) -> Tensor | None:
+        return rows.silu_mul(x) if _takes_rows(x) else None
+
+    def store_kv(self, k: Tensor, v: Tensor, kv: PagedKV, layer: int) -> bool:
+        if not _takes_store(k, kv, layer):
+            return False
+        attention.store_kv(k, v, kv, layer)
+        return True
+
+    def paged_attention(self, q: Tensor, kv: PagedKV, layer: int) -> Tensor | None:
+        return attention.paged_attention(q, kv, layer) if _takes_attention(q, kv, layer) else None
+
+    def rotated_attention(
+        self, heads: Tensor, n_heads: int, cos: Tensor, sin: Tensor, kv: PagedKV, layer: int
+    ) -> Tensor | None:
+        """One kernel that turns and stores, then attention."""
+        if not (_takes_rows(heads, cos, sin) and heads.shape[2] % 2 == 0):
+            return None
+        if not (_takes_store(heads, kv, layer) and _takes_attention(heads, kv, layer)):
+            return None
+        queries = rows.rotate_and_store(heads, n_heads, cos, sin, kv, layer)
+        return attention.paged_attention(queries, kv, layer)
 
 
-def takes_rows(x: Tensor, *others: Tensor) -> bool:
-    """Half or single precision, rows that follow each other."""
+def _takes_rows(x: Tensor, *others: Tensor) -> bool:
+    """Rows that follow each other in memory."""
     tensors = (x, *others)
     dense = all(t.is_contiguous() and t.dtype in _DTYPES for t in tensors) and x.numel() > 0
     return dense and _reachable(*tensors)
 
 
-def takes_quantized(x: Tensor, delta: Tensor | None, norm: Tensor | None, weight: PackedWeight) -> bool:
-    """A few rows; with many, the codes become floats and cuBLAS multiplies."""
-    few = norm is None and 0 < len(x) <= triton_quantized.MAX_ROWS
-    return few and x.dtype in _DTYPES and x.is_contiguous() and _reachable(x, *weight.tensors)
+def _takes_store(k: Tensor, kv: PagedKV, layer: int) -> bool:
+    keys, values = kv.layers[layer]
+    contiguous = keys.is_contiguous() and values.is_contiguous()
+    return contiguous and keys.dtype in _DTYPES and len(k) > 0 and _reachable(k, keys, values, kv.slots)
 
 
-def takes_rotation(x: Tensor, cos: Tensor, sin: Tensor) -> bool:
-    return False
-
-
-def takes_attention(
-    q: Tensor,
-    k_cache: Tensor,
-    v_cache: Tensor,
-    block_tables: Tensor,
-    query_lens: Tensor,
-    context_lens: Tensor,
-    scale: float,
-) -> bool:
-    """Half or single precision, at least one sequence, everything on the GPU (or interpreted)."""
-    tensors = (q, k_cache, v_cache, block_tables, query_lens, context_lens)
-    dense = all(tensor.is_contiguous() for tensor in tensors[1:]) and q.stride(2) == 1
-    dtypes = q.dtype in _DTYPES and k_cache.dtype in _DTYPES and v_cache.dtype is k_cache.dtype
-    return dense and dtypes and len(query_lens) > 0 and len(q) > 0 and _reachable(*tensors)
-
-
-def takes_store(k: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor) -> bool:
-    contiguous = k_cache.is_contiguous() and v_cache.is_contiguous()
-    return contiguous and k_cache.dtype in _DTYPES and len(k) > 0 and _reachable(k, k_cache, v_cache, slots)
-
-
-def takes_rotated_attention(
-    heads: Tensor,
-    cos: Tensor,
-    sin: Tensor,
-    k_cache: Tensor,
-    v_cache: Tensor,
-    slots: Tensor,
-    block_tables: Tensor,
-    query_lens: Tensor,
-    context_lens: Tensor,
-) -> bool:
-    whole = takes_rows(heads, cos, sin) and heads.shape[2] % 2 == 0
-    return (
-        whole
-        and takes_store(heads, k_cache, v_cache, slots)
-        and takes_attention(heads, k_cache, v_cache, block_tables, query_lens, context_lens, 1.0)
-    )
-
-
-def rotated_attention(
-    heads: Tensor,
-    n_heads: int,
-    cos: Tensor,
-    sin: Tensor,
-    k_cache: Tensor,
-    v_cache: Tensor,
-    slots: Tensor,
-    block_tables: Tensor,
-    query_lens: Tensor,
-    context_lens: Tensor,
-    scale: float,
-) -> Tensor:
-    """As `reference.rotated_attention`: one kernel that turns and stores, then attention."""
-    queries = rotate_and_store(heads, n_heads, cos, sin, k_cache, v_cache, slots)
-    return paged_attention(queries, k_cache, v_cache, block_tables, query_lens, context_lens, scale)
+def _takes_attention(q: Tensor, kv: PagedKV, layer: int) -> bool:
+    """At least one sequence."""
+    keys, values = kv.layers[layer]
+    tensors = (keys, values, kv.block_tables, kv.query_lens, kv.context_lens)
+    dense = all(tensor.is_contiguous() for tensor in tensors) and q.stride(2) == 1
+    dtypes = q.dtype in _DTYPES and keys.dtype in _DTYPES and values.dtype is keys.dtype
+    return dense and dtypes and len(kv.query_lens) > 0 and len(q) > 0 and _reachable(q, *tensors)
 
 
 def _reachable(*tensors: Tensor) -> bool:
-    return INTERPRETED or all(tensor.is_cuda for tensor in tensors)
+    """On the GPU, or interpreted."""
+    return attention.INTERPRETED or all(tensor.is_cuda for tensor in tensors)
+
+
+BACKEND = Triton()

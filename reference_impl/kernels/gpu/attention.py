@@ -17,23 +17,18 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from reference_impl.kernels.paged import PagedKV
+
 KEYS = 64  # keys a step of the inner loop, at most
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
-def paged_attention(
-    q: Tensor,
-    k_cache: Tensor,
-    v_cache: Tensor,
-    block_tables: Tensor,
-    query_lens: Tensor,
-    context_lens: Tensor,
-    scale: float,
-) -> Tensor:
-    """As `reference.paged_attention`. Blocks and lengths are not checked: that would wait for the device."""
+def paged_attention(q: Tensor, kv: PagedKV, layer: int) -> Tensor:
+    """As `kernels.paged_attention`. Blocks and lengths are not checked: that would wait for the device."""
+    k_cache, v_cache = kv.layers[layer]
     n_tokens, n_heads, head_dim = q.shape
     _, n_kv_heads, block_size, _ = k_cache.shape
-    n_seqs, max_blocks = block_tables.shape
+    n_seqs, max_blocks = kv.block_tables.shape
     group = triton.next_power_of_2(n_heads // n_kv_heads)
     rows = max(16 if n_tokens <= 4 * n_seqs else 64, group)  # tl.dot wants at least 16
     tokens = rows // group
@@ -45,7 +40,7 @@ def paged_attention(
     width = triton.next_power_of_2(head_dim)
     step = keys_at_once(k_cache.dtype, width)
     _attention[(tiles, n_kv_heads, splits)](
-        *(q, k_cache, v_cache, block_tables, query_lens, context_lens, partial, log_sum, scale),
+        *(q, k_cache, v_cache, kv.block_tables, kv.query_lens, kv.context_lens, partial, log_sum, head_dim**-0.5),
         *(n_tokens, n_heads, n_kv_heads, n_seqs, max_blocks, q.stride(0), q.stride(1)),
         SEQS=triton.next_power_of_2(n_seqs),
         HEAD_DIM=head_dim,
@@ -66,11 +61,12 @@ def keys_at_once(dtype: torch.dtype, width: int) -> int:
     return KEYS // 2 if dtype is torch.float32 and width >= 128 else KEYS
 
 
-def store_kv(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor) -> None:
-    """As `reference.store_kv`; slots are not checked."""
+def store_kv(k: Tensor, v: Tensor, kv: PagedKV, layer: int) -> None:
+    """As `kernels.store_kv`; slots are not checked."""
+    k_cache, v_cache = kv.layers[layer]
     n_tokens, n_kv_heads, head_dim = k.shape
     _store[(n_tokens, n_kv_heads)](
-        *(k, v, k_cache, v_cache, slots, *k.stride(), *v.stride(), n_kv_heads),
+        *(k, v, k_cache, v_cache, kv.slots, *k.stride(), *v.stride(), n_kv_heads),
         HEAD_DIM=head_dim,
         BLOCK_SIZE=k_cache.shape[2],
         WIDTH=triton.next_power_of_2(head_dim),
@@ -88,7 +84,7 @@ def _multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
 
 
-# A server's batches change all the time: none of these numbers shall be a reason to compile anew.
+# A server's batches change all the time, so none of these numbers may be compiled into the kernel.
 @triton.jit(do_not_specialize=["n_tokens", "n_seqs", "max_blocks"])
 def _attention(  # type: ignore[no-untyped-def]
     q,

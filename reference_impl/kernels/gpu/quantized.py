@@ -20,8 +20,8 @@ MAX_ROWS = 16  # of x
 WEIGHT_ROWS = 16  # that a program takes
 
 
-def quantized_linear(x: Tensor, weight: PackedWeight, bias: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """(x, as `reference.quantized_linear`) for up to MAX_ROWS rows; sums in float32."""
+def linear(x: Tensor, weight: PackedWeight, bias: Tensor | None) -> Tensor:
+    """As `kernels.linear`, for up to MAX_ROWS rows; sums in float32."""
     n, columns = x.shape
     n_out, groups = weight.scales.shape
     out = torch.empty(n, n_out, dtype=x.dtype, device=x.device)
@@ -37,7 +37,7 @@ def quantized_linear(x: Tensor, weight: PackedWeight, bias: Tensor | None = None
         STEP=step,
         WIDEN=INTERPRETED,
     )
-    return x, out
+    return out
 
 
 @triton.jit(do_not_specialize=["n"])

@@ -12,9 +12,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from reference_impl.kernels.paged import PagedKV
+
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """As `reference.rms_norm`, for rows that follow each other."""
+    """As `kernels.rms_norm`, for rows that follow each other."""
     out = torch.empty_like(x)
     n = x.numel() // x.shape[-1]
     _launch_norm(x, x, weight, x, out, n, eps, add=False)
@@ -22,7 +24,7 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 
 def add_rms_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """As `reference.add_rms_norm`, in one pass."""
+    """As `kernels.add_rms_norm`, in one pass."""
     sums, out = torch.empty_like(x), torch.empty_like(x)
     _launch_norm(x, delta, weight, sums, out, len(x), eps, add=True)
     return sums, out
@@ -36,7 +38,7 @@ def _launch_norm(
 
 
 def silu_mul(x: Tensor) -> Tensor:
-    """As `reference.silu_mul`."""
+    """As `kernels.silu_mul`."""
     n, width = x.shape[0], x.shape[1] // 2
     out = torch.empty(n, width, dtype=x.dtype, device=x.device)
     block = min(1024, triton.next_power_of_2(width))
@@ -44,18 +46,17 @@ def silu_mul(x: Tensor) -> Tensor:
     return out
 
 
-def rotate_and_store(
-    heads: Tensor, n_heads: int, cos: Tensor, sin: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor
-) -> Tensor:
+def rotate_and_store(heads: Tensor, n_heads: int, cos: Tensor, sin: Tensor, kv: PagedKV, layer: int) -> Tensor:
     """Rotated queries [n, n_heads, head_dim]; rotated keys, and values, go into their slots. Slots are not checked.
 
     heads [n, n_heads + 2 n_kv_heads, head_dim], rows that follow each other; cos and sin [n, 1, head_dim].
     """
+    k_cache, v_cache = kv.layers[layer]
     n, n_all, head_dim = heads.shape
     queries = torch.empty(n, n_heads, head_dim, dtype=heads.dtype, device=heads.device)
     half = head_dim // 2
     _rotate_and_store[(n, n_all)](
-        *(heads, cos, sin, queries, k_cache, v_cache, slots, n_heads, k_cache.shape[1]),
+        *(heads, cos, sin, queries, k_cache, v_cache, kv.slots, n_heads, k_cache.shape[1]),
         HALF=half,
         BLOCK_SIZE=k_cache.shape[2],
         BLOCK=triton.next_power_of_2(half),

@@ -17,11 +17,12 @@ from reference_impl.benchmarks.quality.held_out import Amount, HeldOut, held_out
 from reference_impl.benchmarks.quality.table import RECIPES, label, measure, pairs_as_predicted, predicted_order
 from reference_impl.benchmarks.quality.tasks import tasks
 from reference_impl.bounds.config import ModelConfig
+from reference_impl.cache.recompute import Recompute
 from reference_impl.checkpoints import weights
 from reference_impl.checkpoints.folder import save
 from reference_impl.checkpoints.tokenizer import Tokenizer
 from reference_impl.commands.measure import quantization_table as table_command
-from reference_impl.model.llama import Llama, Recompute
+from reference_impl.model.llama import Llama
 from reference_impl.quantization.calibrate import Recipe, quantize_layers
 from reference_impl.quantization.forward import hidden_states
 from reference_impl.training.bpe import train_bpe

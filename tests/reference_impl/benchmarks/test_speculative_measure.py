@@ -23,11 +23,14 @@ from reference_impl.benchmarks.speculation.measure import (
 )
 from reference_impl.benchmarks.speculation.notes import break_even, notes
 from reference_impl.benchmarks.speculation.prompts import KINDS, prompts
+from reference_impl.cache.interface import ForwardBatch
+from reference_impl.cache.recompute import Recompute
 from reference_impl.decoding.sampling import SamplingParams
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.engine import Engine
 from reference_impl.engine.request import Request
-from reference_impl.model.llama import Llama, Recompute
+from reference_impl.model.fused import FusedLlama
+from reference_impl.model.llama import Llama
 from reference_impl.speculative.drafts import Wanted
 from reference_impl.speculative.ngram import NgramDraft
 from reference_impl.speculative.speculator import DraftLength, Speculator
@@ -176,15 +179,15 @@ class Passes:
 
 @pytest.mark.parametrize("row", [0.0, 0.25])
 def test_costs_are_told_apart_and_predict_what_is_measured(row: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, forward = Passes(row), Llama.forward
+    clock, forward = Passes(row), FusedLlama.__call__
 
-    def counted(self: Llama, batch: object, rows: torch.Tensor | None = None) -> torch.Tensor:
-        assert rows is not None
-        clock.now += 0.125 if self is other_model() else 1 + row * (len(rows) - 1)
-        return forward(self, batch, rows)  # type: ignore[arg-type]
+    def counted(self: FusedLlama, batch: ForwardBatch, rows: torch.Tensor | None = None) -> torch.Tensor:
+        n_rows = len(batch.tokens) if rows is None else len(rows)
+        clock.now += 0.125 if self.model is other_model() else 1 + row * (n_rows - 1)
+        return forward(self, batch, rows)
 
     one = answers(41)[:1]
-    monkeypatch.setattr(Llama, "forward", counted)
+    monkeypatch.setattr(FusedLlama, "__call__", counted)
     costs = measure_costs(tiny_model(), other_model(), one, 4, clock)
     assert (costs.plain, costs.verify, costs.draft) == (1.0, 1 + 4 * row, 0.125)
     found = compare(tiny_model(), other_model(), one, 4, 1, clock)

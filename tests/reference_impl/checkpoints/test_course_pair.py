@@ -15,12 +15,13 @@ from reference_impl.benchmarks.harness.result import Result
 from reference_impl.benchmarks.speculation import measure
 from reference_impl.benchmarks.speculation import table as speculation_table
 from reference_impl.benchmarks.speculation.prompts import KINDS, prompt_ids, prompts
+from reference_impl.cache.recompute import Recompute
 from reference_impl.checkpoints import weights
 from reference_impl.checkpoints.weights import Loaded
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.engine import Engine
 from reference_impl.engine.request import Request
-from reference_impl.model.llama import Llama, Recompute
+from reference_impl.model.llama import Llama
 from reference_impl.speculative.draft_model import ModelDraft
 from reference_impl.speculative.speculator import DraftLength, Speculator
 from reference_impl.training.corpus import encode

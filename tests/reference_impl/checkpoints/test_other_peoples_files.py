@@ -17,12 +17,13 @@ from tokenizers import decoders, models, pre_tokenizers
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from reference_impl.__main__ import main
+from reference_impl.cache.recompute import Recompute
 from reference_impl.checkpoints import chat_template, weights
 from reference_impl.checkpoints.folder import save
 from reference_impl.checkpoints.gguf import GgufFile, GgufTokenizer
 from reference_impl.checkpoints.tokenizer import Tokenizer
 from reference_impl.common.errors import WeightsError
-from reference_impl.model.llama import Llama, Recompute
+from reference_impl.model.llama import Llama
 
 TOKENS = [3, 1, 4, 1, 5]
 

@@ -21,13 +21,15 @@ from safetensors.torch import load_file, save_file
 
 from reference_impl.__main__ import main
 from reference_impl.bounds.config import MODELS, ModelConfig, RopeScaling
+from reference_impl.cache.recompute import Recompute
 from reference_impl.checkpoints import fetch, weights
 from reference_impl.checkpoints.folder import save
 from reference_impl.checkpoints.gguf import _undo_permutation
 from reference_impl.checkpoints.huggingface import config_from_hf, config_to_hf
 from reference_impl.checkpoints.shape import canonical
 from reference_impl.common.errors import WeightsError
-from reference_impl.model.llama import Llama, Recompute, rope_frequencies
+from reference_impl.model.llama import Llama
+from reference_impl.model.rope import rope_frequencies
 
 TOKENS = [3, 1, 4, 1, 5, 9, 2, 6]
 LLAMA3 = RopeScaling(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_context=8192)

@@ -6,9 +6,10 @@ import pytest
 import torch
 from model_files import random_model
 
+from reference_impl.cache.recompute import Recompute
 from reference_impl.decoding.sampling import SamplingParams, processed_probs, sample
 from reference_impl.engine.generate import generate
-from reference_impl.model.llama import Llama, Recompute
+from reference_impl.model.llama import Llama
 
 PROMPT = [3, 1, 4, 1, 5]
 

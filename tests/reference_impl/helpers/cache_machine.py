@@ -103,7 +103,7 @@ class CacheMachine(RuleBasedStateMachine):
         batch = self.cache.extend(chunks)
         keys = [key for seq, tokens in chunks for key in keys_of(self.texts[seq] + tokens)[-len(tokens) :]]
         k = torch.tensor(keys, dtype=torch.float64).view(-1, 1, 1)
-        kernels.store_kv(k, k, *self.cache.storage.layers[0], batch.slots)
+        kernels.store_kv(k, k, batch, 0)
         if good:
             self.cache.commit(batch)
             for seq, tokens in chunks:

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from reference_impl.bounds.config import ModelConfig
 from reference_impl.cache.interface import KVCache
-from reference_impl.model.llama import Llama, Recompute
+from reference_impl.cache.recompute import Recompute
+from reference_impl.model.llama import Llama
 
 TINY = ModelConfig(
     "tiny", n_layers=2, d_model=16, n_heads=4, n_kv_heads=2, head_dim=4, d_ff=24, vocab_size=400, max_context=1024

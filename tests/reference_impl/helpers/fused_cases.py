@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
-from paged_cases import Case, paged
+from paged_cases import Case, on_device, paged
 from torch import Tensor
 
 from reference_impl import kernels
@@ -54,15 +54,13 @@ def rotated_attention_errors(case: Case, device: str, backend: str) -> dict[str,
     angle = torch.rand(n, 1, case.head_dim // 2, generator=random) * 6
     cos, sin = torch.cat((angle.cos(),) * 2, -1), torch.cat((-angle.sin(), angle.sin()), -1)
     ends = torch.tensor(case.contexts).cumsum(0).tolist()
-    own = torch.cat([made.slots[end - new : end] for end, new in zip(ends, case.new, strict=True)])
-    tables = (made.block_tables, made.query_lens, made.context_lens)
+    own = torch.cat([made.kv.slots[end - new : end] for end, new in zip(ends, case.new, strict=True)])
     out, caches = [], []
     for where, by in (("cpu", "torch"), (device, backend)):
-        k_cache, v_cache = made.k_cache.clone().to(where), made.v_cache.clone().to(where)
+        kv = on_device(replace(made.kv, slots=own), where)
         arguments = (heads.to(where), case.n_heads, cos.to(where, heads.dtype), sin.to(where, heads.dtype))
-        indices = (t.to(where) for t in (own, *tables))
-        out.append(kernels.rotated_attention(*arguments, k_cache, v_cache, *indices, made.scale, backend=by).cpu())
-        caches.append(torch.stack((k_cache.cpu(), v_cache.cpu())).nan_to_num(7.0))
+        out.append(kernels.rotated_attention(*arguments, kv, 0, backend=by).cpu())
+        caches.append(torch.stack(kv.layers[0]).cpu().nan_to_num(7.0))
     return {
         "attention": (out[0].double() - out[1].double()).abs().max().item(),
         "cache": (caches[0].double() - caches[1].double()).abs().max().item(),

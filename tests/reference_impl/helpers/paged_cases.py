@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+
+from reference_impl.kernels import PagedKV
 
 
 @dataclass(frozen=True)
@@ -28,19 +30,15 @@ class Paged:
     q: Tensor
     k: Tensor
     v: Tensor
-    k_cache: Tensor
-    v_cache: Tensor
-    slots: Tensor
-    block_tables: Tensor
-    query_lens: Tensor
-    context_lens: Tensor
-    scale: float
+    kv: PagedKV  # of one layer; its slots are those of all tokens, not of the new ones alone
 
     @property
-    def arguments(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, float]:
-        """Of `paged_attention`."""
-        lens = (self.query_lens, self.context_lens)
-        return self.q, self.k_cache, self.v_cache, self.block_tables, *lens, self.scale
+    def keys(self) -> Tensor:
+        return self.kv.layers[0][0]
+
+    @property
+    def values(self) -> Tensor:
+        return self.kv.layers[0][1]
 
 
 def paged(case: Case, seed: int = 0) -> Paged:
@@ -64,7 +62,20 @@ def paged(case: Case, seed: int = 0) -> Paged:
         v_cache[slot // size, :, slot % size] = v[token]
     q = torch.randn(sum(case.new), case.n_heads + 1, case.head_dim, generator=random).to(case.dtype)[:, 1:]
     lens = [torch.tensor(values, dtype=torch.int32) for values in (case.new, case.contexts)]
-    return Paged(q, k, v, k_cache, v_cache, torch.tensor(slots), tables, lens[0], lens[1], case.head_dim**-0.5)
+    return Paged(q, k, v, PagedKV([(k_cache, v_cache)], torch.tensor(slots), tables, *lens))
+
+
+def empty_like(kv: PagedKV, slots: Tensor | None = None) -> PagedKV:
+    """Blocks of the same shape without keys and values (NaN), and other slots if they are given."""
+    caches = tuple(torch.full_like(cache, float("nan")) for cache in kv.layers[0])
+    return replace(kv, layers=[caches], slots=kv.slots if slots is None else slots)
+
+
+def on_device(kv: PagedKV, device: str) -> PagedKV:
+    """A copy of it all."""
+    caches = tuple(cache.clone().to(device) for cache in kv.layers[0])
+    indices = (kv.slots, kv.block_tables, kv.query_lens, kv.context_lens)
+    return PagedKV([caches], *(index.clone().to(device) for index in indices))
 
 
 def expected_attention(case: Case, made: Paged) -> Tensor:

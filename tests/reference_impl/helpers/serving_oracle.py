@@ -15,11 +15,12 @@ from torch import Tensor
 
 from reference_impl.bounds.config import ModelConfig
 from reference_impl.cache.interface import ForwardBatch
+from reference_impl.cache.recompute import Recompute
 from reference_impl.decoding.sampling import SamplingParams, processed_probs, sample
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.engine import Engine
 from reference_impl.engine.request import Request
-from reference_impl.model.llama import Llama, Recompute
+from reference_impl.model.llama import Llama
 
 TINY = ModelConfig(
     "tiny", n_layers=2, d_model=16, n_heads=4, n_kv_heads=2, head_dim=4, d_ff=24, vocab_size=19, max_context=640

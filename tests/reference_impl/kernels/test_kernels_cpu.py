@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from paged_cases import Case, expected_attention, paged
+from paged_cases import Case, empty_like, expected_attention, paged
 
 from reference_impl import kernels
 
@@ -107,23 +108,22 @@ CASES = [
 def test_attention_equals_torchs_own_on_whole_sequences(case: Case, dtype: torch.dtype) -> None:
     case = Case(**{**vars(case), "dtype": dtype})
     made = paged(case)
-    got = kernels.paged_attention(*made.arguments, backend="cpu")
+    got = kernels.paged_attention(made.q, made.kv, 0, backend="cpu")
     close = {"rtol": 0, "atol": 2e-6} if dtype is torch.float32 else {"rtol": 2**-8, "atol": 1e-6}
     torch.testing.assert_close(got.double(), expected_attention(case, made), **close)
 
 
 def test_large_scores_do_not_overflow() -> None:
     made = paged(CASES[2])
-    q, *rest = made.arguments
-    got = kernels.paged_attention(q * 500, *rest, backend="cpu")
-    torch.testing.assert_close(got, kernels.paged_attention(q * 500, *rest, backend="torch"), rtol=0, atol=1e-4)
+    got = kernels.paged_attention(made.q * 500, made.kv, 0, backend="cpu")
+    expected = kernels.paged_attention(made.q * 500, made.kv, 0, backend="torch")
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-4)
 
 
 def test_float32_queries_read_a_bfloat16_cache() -> None:
     case = Case(**{**vars(CASES[2]), "dtype": torch.bfloat16})
     made = paged(case)
-    q, *rest = made.arguments
-    got = kernels.paged_attention(q.float(), *rest, backend="cpu")
+    got = kernels.paged_attention(made.q.float(), made.kv, 0, backend="cpu")
     assert got.dtype is torch.float32
     torch.testing.assert_close(got.double(), expected_attention(case, made), rtol=0, atol=2e-6)
 
@@ -131,60 +131,61 @@ def test_float32_queries_read_a_bfloat16_cache() -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_store_kv_writes_what_the_cache_was_made_of_and_leaves_the_rest(dtype: torch.dtype) -> None:
     made = paged(Case((5, 17, 30), (1, 1, 1), n_heads=3, n_kv_heads=3, head_dim=7, dtype=dtype))
-    k_cache, v_cache = (torch.full_like(made.k_cache, float("nan")) for _ in range(2))
-    kernels.store_kv(made.k, made.v, k_cache, v_cache, made.slots, backend="cpu")
-    torch.testing.assert_close(k_cache, made.k_cache, rtol=0, atol=0, equal_nan=True)
-    torch.testing.assert_close(v_cache, made.v_cache, rtol=0, atol=0, equal_nan=True)
+    kv = empty_like(made.kv)
+    kernels.store_kv(made.k, made.v, kv, 0, backend="cpu")
+    for got, expected in zip(kv.layers[0], made.kv.layers[0], strict=True):
+        torch.testing.assert_close(got, expected, rtol=0, atol=0, equal_nan=True)
 
 
 def test_store_kv_rounds_float32_into_a_bfloat16_cache_and_skips_padding() -> None:
-    k_cache, v_cache = (torch.zeros(1, 1, 2, 1, dtype=torch.bfloat16) for _ in range(2))
+    made = paged(Case((1,), (1,), 1, 1, head_dim=1, block_size=2, dtype=torch.bfloat16))
+    kv = empty_like(made.kv, slots=torch.tensor([1, -1]))
     new = torch.tensor([1 + 2**-8, 5.0]).view(2, 1, 1)  # half-way between two bfloat16 numbers: to the even one
-    kernels.store_kv(new, new, k_cache, v_cache, torch.tensor([1, -1]), backend="cpu")
-    assert k_cache.flatten().tolist() == [0.0, 1.0]
+    kernels.store_kv(new, new, kv, 0, backend="cpu")
+    assert kv.layers[0][0].flatten().nan_to_num(7.0).tolist() == [7.0, 1.0, 7.0, 7.0, 7.0, 7.0]
 
 
 @pytest.mark.parametrize("block", [-1, 99])
 def test_a_table_that_points_outside_the_cache_is_refused(block: int) -> None:
     made = paged(Case((9,), (1,)))
-    made.block_tables[0, 1] = block
+    made.kv.block_tables[0, 1] = block
     with pytest.raises(IndexError, match=rf"tables \[\[.*{block}.*\]\] do not fit .* cache of 5 blocks of 4"):
-        kernels.paged_attention(*made.arguments, backend="cpu")
+        kernels.paged_attention(made.q, made.kv, 0, backend="cpu")
 
 
 @pytest.mark.parametrize(("new", "context"), [(1, 3), (2, 13), (2, 1)])
 def test_lengths_that_do_not_fit_the_tokens_or_the_table_are_refused(new: int, context: int) -> None:
     made = paged(Case((9,), (2,)))
-    made.query_lens[0], made.context_lens[0] = new, context
+    made.kv.query_lens[0], made.kv.context_lens[0] = new, context
     with pytest.raises(IndexError, match="do not fit 2 new tokens"):
-        kernels.paged_attention(*made.arguments, backend="cpu")
+        kernels.paged_attention(made.q, made.kv, 0, backend="cpu")
 
 
 @pytest.mark.parametrize("block", [-1, 999])
 def test_a_long_chunk_with_a_table_that_points_outside_is_refused(block: int) -> None:
     made = paged(Case((600,), (80,)))
-    made.block_tables[0, 1] = block
+    made.kv.block_tables[0, 1] = block
     with pytest.raises(IndexError, match=rf"{block}.* do not fit 80 new tokens in a cache of 152 blocks of 4"):
-        kernels.paged_attention(*made.arguments, backend="cpu")
+        kernels.paged_attention(made.q, made.kv, 0, backend="cpu")
 
 
 def test_long_chunks_whose_lengths_do_not_add_up_are_refused() -> None:
     made = paged(Case((600,), (80,)))
-    made.query_lens[0] = 79
+    made.kv.query_lens[0] = 79
     with pytest.raises(IndexError, match=r"lengths \[79\] of contexts \[600\] .* do not fit 80 new tokens"):
-        kernels.paged_attention(*made.arguments, backend="cpu")
+        kernels.paged_attention(made.q, made.kv, 0, backend="cpu")
 
 
 def test_a_slot_beyond_the_cache_is_refused() -> None:
     made = paged(Case((2,), (1,)))
     with pytest.raises(IndexError, match=r"slots \[0, 12\] do not fit a cache of 3 blocks of 4"):
-        kernels.store_kv(made.k, made.v, made.k_cache, made.v_cache, torch.tensor([0, 12]), backend="cpu")
+        kernels.store_kv(made.k, made.v, replace(made.kv, slots=torch.tensor([0, 12])), 0, backend="cpu")
 
 
 def test_a_kernel_is_compiled_once_and_found_on_disk_by_the_next_process(tmp_path: Path) -> None:
     code = (
-        "import torch; from reference_impl.kernels import cpu_call; from numba.core import event\n"
-        "with event.install_recorder('numba:compile') as found: cpu_call.kernel('store', torch.float32)\n"
+        "import torch; from reference_impl.kernels.cpu import backend; from numba.core import event\n"
+        "with event.install_recorder('numba:compile') as found: backend.kernel('store', torch.float32)\n"
         "print(len(found.buffer))"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

@@ -1,17 +1,18 @@
-"""Who gets which implementation, and what is refused before any of them sees it."""
+"""Which backend runs an operation, and which inputs are refused before a backend sees them."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
 from paged_cases import Case, paged
 
 from reference_impl import kernels
-from reference_impl.kernels import backends, reference
+from reference_impl.kernels.reference import REFERENCE
 
 
 def test_no_rows_give_no_rows() -> None:
@@ -48,16 +49,16 @@ def test_the_environment_turns_fast_kernels_off() -> None:
 
 def test_without_numba_plain_torch_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "reference_impl.kernels.cpu", None)  # makes its import fail
-    backends.load.cache_clear()
-    backends.default_for.cache_clear()
+    kernels._load.cache_clear()
+    kernels._default.cache_clear()
     try:
-        assert backends.default_for("cpu") is reference
+        assert kernels._default("cpu") is REFERENCE
         assert kernels.linear(torch.ones(1, 4), torch.ones(2, 4)).tolist() == [[4.0, 4.0]]
         with pytest.raises(ValueError, match="kernel backend 'cpu' is not installed"):
             kernels.linear(torch.ones(1, 4), torch.ones(2, 4), backend="cpu")
     finally:
-        backends.load.cache_clear()
-        backends.default_for.cache_clear()
+        kernels._load.cache_clear()
+        kernels._default.cache_clear()
 
 
 def test_an_asked_for_backend_says_what_it_cannot_do() -> None:
@@ -83,13 +84,12 @@ def test_linear_names_shapes_that_do_not_fit(x: tuple, weight: tuple, bias: tupl
 
 def test_attention_names_shapes_that_do_not_fit() -> None:
     made = paged(Case((5, 3), (1, 1)))
-    q, k_cache, v_cache, tables, query_lens, context_lens, scale = made.arguments
-    with pytest.raises(ValueError, match=r"q \[2, 4, 15\], k_cache \[5, 2, 4, 16\]"):
-        kernels.paged_attention(q[..., :15], k_cache, v_cache, tables, query_lens, context_lens, scale)
+    with pytest.raises(ValueError, match=r"q \[2, 4, 15\], keys \[5, 2, 4, 16\]"):
+        kernels.paged_attention(made.q[..., :15], made.kv, 0)
     with pytest.raises(ValueError, match="3 heads cannot share 2 KV heads evenly"):
-        kernels.paged_attention(q[:, :3], k_cache, v_cache, tables, query_lens, context_lens, scale)
+        kernels.paged_attention(made.q[:, :3], made.kv, 0)
     with pytest.raises(ValueError, match="1 context lengths are not of the same sequences"):
-        kernels.paged_attention(q, k_cache, v_cache, tables, query_lens, context_lens[:1], scale)
+        kernels.paged_attention(made.q, replace(made.kv, context_lens=made.kv.context_lens[:1]), 0)
 
 
 def test_store_kv_names_shapes_that_do_not_fit() -> None:
@@ -97,7 +97,7 @@ def test_store_kv_names_shapes_that_do_not_fit() -> None:
     with pytest.raises(
         ValueError, match=r"store_kv: k \[5, 2, 16\], v \[5, 2, 16\], 4 slots and the cache \[4, 2, 4, 16\]"
     ):
-        kernels.store_kv(made.k, made.v, made.k_cache, made.v_cache, made.slots[:4])
+        kernels.store_kv(made.k, made.v, replace(made.kv, slots=made.kv.slots[:4]), 0)
 
 
 def test_the_steps_between_the_matrices_name_shapes_that_do_not_fit() -> None:

@@ -10,7 +10,7 @@ from paged_cases import Case
 from reference_impl import kernels
 
 pytest.importorskip("numba", reason="the CPU kernels need numba")
-from reference_impl.kernels.cpu.threads import Recording
+from reference_impl.kernels.cpu.recording import Recording
 
 BF16 = torch.bfloat16
 
@@ -77,12 +77,13 @@ def test_rotating_storing_and_attending_at_once_equals_one_after_the_other(case:
 
 def test_a_slot_or_block_outside_the_cache_is_refused() -> None:
     heads, one = torch.ones(1, 4, 4), torch.ones(1, 1, 4)
-    caches = torch.zeros(2, 2, 1, 2, 4)
-    of = lambda slot, block, context: kernels.rotated_attention(
-        *(heads, 2, one, one, *caches, torch.tensor([slot]), torch.tensor([[block]], dtype=torch.int32)),
-        *(torch.ones(1, dtype=torch.int32), torch.tensor([context], dtype=torch.int32), 0.5),
-        backend="cpu",
-    )
+    keys, values = torch.zeros(2, 2, 1, 2, 4)
+    int32 = lambda *numbers: torch.tensor(numbers, dtype=torch.int32)
+
+    def of(slot: int, block: int, context: int) -> torch.Tensor:
+        kv = kernels.PagedKV([(keys, values)], torch.tensor([slot]), int32(block)[None], int32(1), int32(context))
+        return kernels.rotated_attention(heads, 2, one, one, kv, 0, backend="cpu")
+
     assert of(0, 0, 1).shape == (1, 2, 4)
     with pytest.raises(IndexError, match=r"slots \[4\] do not fit a cache of 2 blocks of 2"):
         of(4, 0, 1)

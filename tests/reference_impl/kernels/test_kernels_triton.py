@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 from fused_cases import Rows, norm_linear_errors, rotated_attention_errors
-from paged_cases import Case, Paged, expected_attention, paged
+from paged_cases import Case, Paged, empty_like, expected_attention, on_device, paged
 
 from reference_impl import kernels
 from reference_impl.quantization.rounding import quantize
@@ -49,8 +49,7 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CU
 def largest_errors(case: Case, device: str) -> dict[str, float]:
     """Of attention against the float64 oracle, and of storing (0 or 1)."""
     made = paged(case)
-    there = [t.to(device) if isinstance(t, torch.Tensor) else t for t in made.arguments]
-    got = kernels.paged_attention(*there, backend="triton").cpu()
+    got = kernels.paged_attention(made.q.to(device), on_device(made.kv, device), 0, backend="triton").cpu()
     return {
         "attention": (got.double() - expected_attention(case, made)).abs().max().item(),
         "store": float(not stored_right(made, device)),
@@ -58,12 +57,12 @@ def largest_errors(case: Case, device: str) -> dict[str, float]:
 
 
 def stored_right(made: Paged, device: str) -> bool:
-    caches = [torch.full_like(made.k_cache, float("nan"), device=device) for _ in range(2)]
-    slots = made.slots.clone()
+    slots = made.kv.slots.clone()
     skipped = int(slots[-1])
     slots[-1] = -1
-    kernels.store_kv(made.k.to(device), made.v.to(device), *caches, slots.to(device), backend="triton")
-    for expected, cache in zip((made.k_cache, made.v_cache), caches, strict=True):
+    kv = on_device(empty_like(made.kv, slots), device)
+    kernels.store_kv(made.k.to(device), made.v.to(device), kv, 0, backend="triton")
+    for expected, cache in zip(made.kv.layers[0], kv.layers[0], strict=True):
         size = expected.shape[2]
         expected[skipped // size, :, skipped % size] = float("nan")
         if not torch.equal(cache.cpu().nan_to_num(7.0), expected.nan_to_num(7.0)):
@@ -80,8 +79,8 @@ def quantized_error(
     packed = kernels.pack(found.q, found.scales, found.zeros, bits, found.group_size).to(device)
     dtype = BF16 if bf16 else torch.float32
     x, bias = (torch.randn(size, generator=random).to(device, dtype) for size in ((n, n_in), (n_out,)))
-    twin = kernels.quantized_linear(x.float(), packed, bias.float(), backend="torch")
-    got = kernels.quantized_linear(x, packed, bias, backend="triton")
+    twin = kernels.linear(x.float(), packed, bias.float(), backend="torch")
+    got = kernels.linear(x, packed, bias, backend="triton")
     return ((got - twin).abs().max() / twin.abs().max()).item()
 
 
@@ -160,14 +159,14 @@ def test_on_the_gpu_the_steps_between_the_matrices_equal_their_definitions() -> 
 def test_a_captured_step_follows_new_lengths_and_tables() -> None:
     case = Case((40, 9), (1, 1), head_dim=64, block_size=16)
     made = paged(case)
-    there = [t.cuda() if isinstance(t, torch.Tensor) else t for t in made.arguments]
-    kernels.paged_attention(*there, backend="triton")
+    q, kv = made.q.cuda(), on_device(made.kv, "cuda")
+    kernels.paged_attention(q, kv, 0, backend="triton")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        out = kernels.paged_attention(*there, backend="triton")
-    there[5].copy_(torch.tensor([23, 4]))
+        out = kernels.paged_attention(q, kv, 0, backend="triton")
+    kv.context_lens.copy_(torch.tensor([23, 4]))
     graph.replay()
-    twin = kernels.paged_attention(*there, backend="torch")
+    twin = kernels.paged_attention(q, kv, 0, backend="torch")
     torch.testing.assert_close(out, twin, rtol=0, atol=1e-5)
 
 

@@ -14,9 +14,10 @@ import torch
 from reference_impl.bounds import arithmetic
 from reference_impl.bounds.config import MODELS, ModelConfig
 from reference_impl.bounds.hardware import GPUS
+from reference_impl.cache.recompute import Recompute
 from reference_impl.checkpoints import weights
 from reference_impl.common.errors import WeightsError
-from reference_impl.model.llama import Llama, Recompute
+from reference_impl.model.llama import Llama
 from reference_impl.parallel.ranks import RankError, run_ranks, same_seed
 from reference_impl.parallel.sharding import rank_config, rank_slices, share
 from reference_impl.parallel.tensor_parallel import slices

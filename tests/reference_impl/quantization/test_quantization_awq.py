@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from reference_impl.bounds.config import ModelConfig
-from reference_impl.model.llama import Llama, Recompute
+from reference_impl.cache.recompute import Recompute
+from reference_impl.model.llama import Llama
 from reference_impl.quantization.awq import Inputs, fold_into_norm, fold_into_rows, scale_layer, search
 from reference_impl.quantization.calibrate import Recipe, calibration_inputs, quantize_layers
 from reference_impl.quantization.gptq import output_error

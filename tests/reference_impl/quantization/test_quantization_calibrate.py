@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from reference_impl.bounds.config import ModelConfig
+from reference_impl.cache.recompute import Recompute
 from reference_impl.common.errors import WeightsError
-from reference_impl.model.llama import Llama, Recompute
+from reference_impl.model.llama import Llama
 from reference_impl.quantization import calibrate
 from reference_impl.quantization.calibrate import LINEARS, Recipe, calibration_inputs, quantize_layers
 from reference_impl.quantization.forward import advance, enter, hidden_states, packed

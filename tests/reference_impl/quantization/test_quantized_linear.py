@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from reference_impl import kernels
-from reference_impl.model.llama import Linear, after_norm
+from reference_impl.model.llama import Linear
 from reference_impl.quantization.linear import QuantizedLinear
 from reference_impl.quantization.rounding import quantize
 from reference_impl.quantization.weight import QuantizedWeight
@@ -52,7 +52,7 @@ def test_packing_loses_nothing_and_the_twin_multiplies_with_what_it_holds(
     if weight.zeros is not None and back.zeros is not None:
         assert torch.equal(back.zeros, weight.zeros)
     x = normal(3, shape[1])
-    got = kernels.quantized_linear(x, layer.packed, backend="torch")
+    got = kernels.linear(x, layer.packed, backend="torch")
     torch.testing.assert_close(got.double(), x.double() @ weight.dequantize().double().T, rtol=1e-5, atol=1e-4)
 
 
@@ -70,7 +70,7 @@ def test_the_cpu_kernel_errs_by_no_more_than_its_rounding_of_x(
     half_step = (x.double().abs().amax(1, keepdim=True) / 32767 / 2).expand_as(x)
     w = weight.dequantize().double()
     most = half_step @ w.abs().T + 1e-6 * (x.double().abs() @ w.abs().T) + 1e-6
-    found = kernels.quantized_linear(x, packed, backend="cpu").double()
+    found = kernels.linear(x, packed, backend="cpu").double()
     assert bool(((found - x.double() @ w.T).abs() <= most).all())
 
 
@@ -82,14 +82,14 @@ def test_whole_numbers_are_multiplied_exactly(bits: int) -> None:
     x = torch.zeros(4, 200)
     x[:, 0] = 32767  # so that a step of x is exactly 1
     x[:, 1::64] = torch.tensor([[3.0], [-7.0], [0.0], [100.0]])
-    assert torch.equal(kernels.quantized_linear(x, packed, backend="cpu"), (x.double() @ q.double().T).float())
+    assert torch.equal(kernels.linear(x, packed, backend="cpu"), (x.double() @ q.double().T).float())
 
 
 @needs_numba
 def test_the_longest_groups_do_not_overflow() -> None:
     q = torch.full((1, 40_000), -128, dtype=torch.int8)
     packed = kernels.pack(q, torch.ones(1, 1), None, 8, 40_000)
-    got = kernels.quantized_linear(torch.full((1, 40_000), -1.0), packed, backend="cpu")
+    got = kernels.linear(torch.full((1, 40_000), -1.0), packed, backend="cpu")
     assert got.item() == pytest.approx(128 * 40_000, rel=1e-3)
 
 
@@ -98,7 +98,7 @@ def test_zero_tiny_infinite_and_missing_activations() -> None:
     packed = QuantizedLinear(made(4, 64, 32, 8, True)).packed
     x = torch.zeros(4, 64)
     x[1, 0], x[2, 40], x[3, 1] = 1e-35, float("inf"), float("nan")
-    out = kernels.quantized_linear(x, packed, backend="cpu")
+    out = kernels.linear(x, packed, backend="cpu")
     assert out[:2].abs().max() == 0
     assert out[2:].isnan().all()
 
@@ -114,18 +114,20 @@ def test_with_residual_norm_bias_or_gate_it_equals_the_float_layer(bits: int, sy
     if bias is not None and layer.bias is not None:
         layer.bias.copy_(bias)
     x, delta, norm = normal(3, 70), normal(3, 70, seed=4), normal(70, seed=5)
-    expected = after_norm(layer, x, delta, norm, 1e-5, gated)
-    got = after_norm(QuantizedLinear(weight, bias), x, delta, norm, 1e-5, gated)
+    expected, got = (
+        kernels.norm_linear(x, delta, norm, 1e-5, each.matrix, each.bias, gated=gated)
+        for each in (layer, QuantizedLinear(weight, bias))
+    )
     torch.testing.assert_close(got[0], expected[0], rtol=0, atol=1e-6)
     torch.testing.assert_close(got[1], expected[1], rtol=1e-3, atol=2e-3)
 
 
 def test_shapes_that_do_not_fit_are_named() -> None:
     packed = QuantizedLinear(made(4, 64, 32, 8, True)).packed
-    with pytest.raises(ValueError, match=r"quantized_linear: x \[2, 60\] does not fit weight \[4, 64\]"):
-        kernels.quantized_linear(torch.ones(2, 60), packed)
+    with pytest.raises(ValueError, match=r"linear: x \[2, 60\] does not fit weight \[4, 64\]"):
+        kernels.linear(torch.ones(2, 60), packed)
     with pytest.raises(ValueError, match=r"bias \[3\] does not fit weight \[4, 64\]"):
-        kernels.quantized_linear(torch.ones(2, 64), packed, torch.ones(3))
+        kernels.linear(torch.ones(2, 64), packed, torch.ones(3))
     with pytest.raises(ValueError, match=r"pack: q \[4, 64\] in groups of 32 does not fit scales \[4, 3\]"):
         kernels.pack(torch.zeros(4, 64, dtype=torch.int8), torch.ones(4, 3), None, 8, 32)
 
@@ -146,7 +148,7 @@ x, weight = (torch.randn(n, 256, generator=torch.Generator().manual_seed(n)) for
 for group_size in map(int, sys.argv[1:]):
     found = quantize(weight, 8, group_size)
     packed = kernels.pack(found.q, found.scales, found.zeros, 8, group_size)
-    torch.testing.assert_close(kernels.quantized_linear(x, packed), x @ found.dequantize().T, rtol=0, atol=1e-2)
+    torch.testing.assert_close(kernels.linear(x, packed), x @ found.dequantize().T, rtol=0, atol=1e-2)
 """
 
 

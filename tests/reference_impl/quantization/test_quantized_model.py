@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from reference_impl.__main__ import main
 from reference_impl.bounds.config import ModelConfig
+from reference_impl.cache.recompute import Recompute
 from reference_impl.checkpoints import quantized as checkpoint
 from reference_impl.checkpoints import weights
 from reference_impl.checkpoints.folder import save
@@ -22,7 +23,7 @@ from reference_impl.common.errors import WeightsError
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.engine import Engine
 from reference_impl.engine.request import Request
-from reference_impl.model.llama import Llama, Recompute
+from reference_impl.model.llama import Llama
 from reference_impl.quantization.calibrate import Recipe
 from reference_impl.quantization.linear import QuantizedLinear
 from reference_impl.quantization.model import bytes_read_per_step, parts, quantize_model

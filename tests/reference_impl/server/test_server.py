@@ -563,7 +563,7 @@ def test_a_model_that_cannot_answer_ends_the_server_before_it_says_that_it_is_th
     def broken(*_: object) -> None:
         raise RuntimeError("no kernel for this card")
 
-    monkeypatch.setattr("reference_impl.model.llama.Llama.forward", broken)
+    monkeypatch.setattr("reference_impl.model.fused.FusedLlama.__call__", broken)
     status, out, err = run(capsys, "--port", "0")
     assert (status, out) == (2, "")
     assert "serve: this model cannot answer here: the step over" in err.splitlines()[-1]

@@ -12,8 +12,8 @@ from serving_oracle import TINY, one_thread, tiny_model  # noqa: F401  (a fixtur
 
 from reference_impl.cache.contiguous import ContiguousCache
 from reference_impl.cache.paged import PagedCache
+from reference_impl.cache.recompute import Recompute
 from reference_impl.decoding.sampling import SamplingParams, processed_probs, sample
-from reference_impl.model.llama import Recompute
 from reference_impl.speculative.draft_model import ModelDraft
 from reference_impl.speculative.drafts import Draft, DraftSource, Wanted
 from reference_impl.speculative.ngram import NgramDraft

@@ -15,10 +15,11 @@ import pytest
 import torch
 
 from reference_impl.__main__ import main
+from reference_impl.cache.recompute import Recompute
 from reference_impl.checkpoints import weights
 from reference_impl.commands import train_pair as command_module
 from reference_impl.common.errors import WeightsError
-from reference_impl.model.llama import Llama, Recompute
+from reference_impl.model.llama import Llama
 from reference_impl.training.bpe import END, train_bpe
 from reference_impl.training.corpus import Stream, encode
 from reference_impl.training.distil import distillation_loss

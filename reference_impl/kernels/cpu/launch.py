@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -68,45 +68,17 @@ def _launch(parallel, function, n_threads, *arguments):  # type: ignore[no-untyp
     return packed[-1]
 
 
-class Recording:
-    """Launches that ran inside `with recording:`, to be run again with the same memory and sizes by one call.
+class Recorder(Protocol):
+    """Notes the launches of the thread that it was put into `LISTENING.recorder` for."""
 
-    What a graph is on a GPU: at batch 1 a decode step has some hundred and fifty launches, and Python takes as long for
-    each as the processor for its work. Tensors given to the kernels are kept alive.
-    """
-
-    def __init__(self) -> None:
-        self._functions: list[int] = []
-        self._packed: list[int] = []
-        self._ends: list[int] = []
-        self._kept: list[object] = []
-
-    def __enter__(self) -> Recording:
-        _STATE.recording = self
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        _STATE.recording = None
-        self._arrays = tuple(np.array(x, np.int64) for x in (self._functions, self._ends, self._packed))
-
-    def __len__(self) -> int:
-        return len(self._functions)
-
-    def add(self, kernel: Kernel, arguments: tuple[Argument, ...], numbers: tuple[int, ...]) -> None:
-        self._functions.append(kernel.address)
-        self._packed += (0, *numbers, 0)
-        self._ends.append(len(self._packed))
-        self._kept.append((kernel, arguments))
-
-    def replay(self) -> None:
-        """IndexError if a table or slot leads out of the memory that a kernel was given."""
-        from reference_impl.kernels.cpu import replay as team
-
-        if team.run(_PARALLEL, torch.get_num_threads(), *self._arrays) >= 0:
-            raise IndexError("a block table, length or slot of this pass does not fit the cache")
+    def add(self, kernel: Kernel, arguments: tuple[Argument, ...], numbers: tuple[int, ...]) -> None: ...
 
 
-_STATE = threading.local()
+class _Listening(threading.local):
+    recorder: Recorder | None = None
+
+
+LISTENING = _Listening()
 Argument = int | torch.Tensor | None  # None: an address that is not given
 
 
@@ -120,14 +92,13 @@ class Kernel:
     def run(self, *arguments: Argument, alone: bool = False) -> int:
         """Runs on torch's threads; returns the status that the kernel left, 0 if all is well.
 
-        The kernel finds the address of a counter that starts at 0, the arguments (tensors as addresses), and the
-        status. `alone`: on the calling thread only, for work that is over before another thread wakes up.
+        arguments: the fields of the kernel's record (see `records`), in order, without counter and status; tensors are
+        given as their addresses. `alone`: on the calling thread only, for work that is over before another wakes up.
         """
         numbers = tuple([_number(argument) for argument in arguments])
-        recording = getattr(_STATE, "recording", None)
-        if recording is not None:
-            recording.add(self, arguments, numbers)
-        return _launch(0 if alone else _PARALLEL, self.address, 1 if alone else torch.get_num_threads(), *numbers)
+        if LISTENING.recorder is not None:
+            LISTENING.recorder.add(self, arguments, numbers)
+        return _launch(0 if alone else PARALLEL, self.address, 1 if alone else torch.get_num_threads(), *numbers)
 
 
 def _number(argument: Argument) -> int:
@@ -137,7 +108,7 @@ def _number(argument: Argument) -> int:
 
 
 def compiled(body: Callable[[Any], None]) -> Kernel:
-    """Compiles `body(p)`, p pointing to int64: a counter that starts at 0, arguments, a status; cached on disk."""
+    """Compiles `body(p)`, p pointing to a call record; the code is cached on disk."""
     numba: Any = config
     default = numba.CACHE_DIR
     numba.CACHE_DIR = str(Path(default or Path(__file__).parent / "__pycache__") / _version())
@@ -169,4 +140,4 @@ def find(name: str) -> int:
     return 0
 
 
-_PARALLEL = find("GOMP_parallel")  # (function, argument, threads, flags)
+PARALLEL = find("GOMP_parallel")  # (function, argument, threads, flags)

@@ -1,0 +1,146 @@
+"""Launches recorded once and run again together, by threads that meet at a barrier of our own between two launches.
+
+OpenMP's own barriers would do, but for one thing: where a process has more threads than cores, a server or a notebook
+with a second model for example, its threads go to sleep at once instead of waiting a moment. Waking one up takes some
+40 microseconds, and a decode step has a hundred and fifty launches. Our threads look again and again, and let others
+run after a while. A waiting thread takes no work from others: the counter of each launch has shared that out already.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from llvmlite import ir
+from numba import carray, njit, types
+from numba.extending import intrinsic
+
+from reference_impl.kernels.cpu.launch import (
+    LISTENING,
+    PARALLEL,
+    Argument,
+    Kernel,
+    call,
+    call_on_threads,
+    compiled,
+    find,
+)
+from reference_impl.kernels.cpu.records import REPLAY
+from reference_impl.kernels.cpu.scalars import fields, pointer
+
+LOOKS = 20_000  # until others may run
+
+
+@intrinsic
+def arrive(typing_context: Any, counter: Any) -> Any:
+    """Adds one to the counter that all threads share; a thread that sees it also sees all that this one has written."""
+    signature = types.int64(types.CPointer(types.int64))
+    return signature, lambda ctx, build, sig, args: build.atomic_rmw("add", args[0], ir.IntType(64)(1), "acq_rel")
+
+
+@intrinsic
+def look(typing_context: Any, counter: Any) -> Any:
+    """The counter now."""
+    signature = types.int64(types.CPointer(types.int64))
+    return signature, lambda ctx, build, sig, args: build.load_atomic(args[0], "acquire", 8)
+
+
+@intrinsic
+def ask(typing_context: Any, function: Any) -> Any:
+    """function(), given as an address, which takes nothing and returns a C int."""
+
+    def generate(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
+        i32 = ir.IntType(32)
+        target = build.inttoptr(args[0], ir.FunctionType(i32, []).as_pointer())
+        return build.sext(build.call(target, []), ir.IntType(64))
+
+    return types.int64(types.int64), generate
+
+
+def _run_all(p):  # type: ignore[no-untyped-def]
+    """One thread's part of all launches; the record's counter counts arrivals at the barriers."""
+    all_launches = fields(p, REPLAY)
+    n, records, give_way = all_launches.n, all_launches.records, all_launches.sched_yield
+    functions = carray(pointer(all_launches.functions, types.int64), n)
+    ends = carray(pointer(all_launches.ends, types.int64), n)
+    n_threads = ask(all_launches.omp_get_num_threads)
+    first = np.int64(0)
+    for i in range(n):
+        call(functions[i], records + 8 * first)
+        first = ends[i]
+        arrive(p)
+        looks = 0
+        while look(p) < (i + 1) * n_threads:
+            looks += 1
+            if looks % LOOKS == 0:
+                ask(give_way)
+
+
+@njit(nogil=True, cache=True)
+def _run(parallel, n_threads, run_all, threads, give_way, functions, ends, records):  # type: ignore[no-untyped-def]
+    first = 0
+    for i in range(len(functions)):  # counters and statuses
+        records[first] = records[ends[i] - 1] = 0
+        first = ends[i]
+    if parallel == 0 or threads == 0 or n_threads == 1:
+        first = 0
+        for i in range(len(functions)):
+            call(functions[i], records.ctypes.data + 8 * first)
+            first = ends[i]
+    else:
+        all_launches = np.zeros(1, REPLAY)
+        all_launches[0].functions, all_launches[0].ends = functions.ctypes.data, ends.ctypes.data
+        all_launches[0].records, all_launches[0].n = records.ctypes.data, len(functions)
+        all_launches[0].omp_get_num_threads, all_launches[0].sched_yield = threads, give_way
+        call_on_threads(parallel, run_all, all_launches.ctypes.data, n_threads)
+    for i in range(len(functions)):
+        if records[ends[i] - 1] != 0:
+            return i
+    return -1
+
+
+class Recording:
+    """Launches that ran inside `with recording:`, to be run again with the same memory and sizes by one call.
+
+    It is to a CPU what a CUDA graph is to a GPU: a decode step at batch 1 has some hundred and fifty launches, and
+    Python takes as long for each as the processor for its work. Tensors given to the kernels are kept alive.
+    """
+
+    def __init__(self) -> None:
+        self._functions: list[int] = []
+        self._records: list[int] = []  # of all launches, one behind the other, each up to its end
+        self._ends: list[int] = []
+        self._kept: list[object] = []
+
+    def __enter__(self) -> Recording:
+        LISTENING.recorder = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        LISTENING.recorder = None
+        self._arrays = tuple(np.array(x, np.int64) for x in (self._functions, self._ends, self._records))
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def add(self, kernel: Kernel, arguments: tuple[Argument, ...], numbers: tuple[int, ...]) -> None:
+        self._functions.append(kernel.address)
+        self._records += (0, *numbers, 0)
+        self._ends.append(len(self._records))
+        self._kept.append((kernel, arguments))
+
+    def replay(self) -> None:
+        """Launches all once more, one after the other; a launch that leaves a status does not stop the later ones.
+
+        IndexError if a table or slot leads out of the memory that a kernel was given.
+        """
+        run_all, threads, give_way = _compiled()
+        if _run(PARALLEL, torch.get_num_threads(), run_all.address, threads, give_way, *self._arrays) >= 0:
+            raise IndexError("a block table, length or slot of this pass does not fit the cache")
+
+
+@cache
+def _compiled() -> tuple[Kernel, int, int]:
+    return compiled(_run_all), find("omp_get_num_threads"), find("sched_yield")
