@@ -3,14 +3,15 @@
 A failure is a sentence that says what was expected, what came, and for which input; it never is a bare
 `AssertionError`. A result may be a NumPy array, a torch tensor, a list or a plain number alike, but it is first copied
 into plain values whose types are known, so an object with an `__eq__` of its own decides nothing, `True` is no integer,
-`2.0` is no integer, and NaN passes no check. In a learner's feedback the values of a hidden check stay hidden; `what`
-names what is checked, and is always shown.
+`2.0` is no integer, and NaN passes no check. In a learner's feedback the values of a hidden check stay hidden. Two
+texts are always shown: `what` names what is checked, and `think_of` says what kind of input it was, without the input.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import types
 from collections.abc import Callable
@@ -19,6 +20,8 @@ from typing import Any
 import numpy as np
 
 _SHOWN = 240  # characters of a value in a message
+_MINUS_ZERO = re.compile(r"(?<![\w.+-])-(?=0\.0+(?![\w.]))")  # the sign of a printed -0.00
+_thought = ""
 _KINDS = {"b": "booleans", "i": "integers", "u": "integers", "f": "floating-point numbers"}
 
 
@@ -40,7 +43,8 @@ def check_equal(got: Any, expected: Any, given: Any = None, what: str = "result"
     """Check that `got` equals `expected` exactly: same kind of value, same length or shape, same values.
 
     `expected` is a str, None, bool, int, float, an array, or a list or tuple of these; where it is a list or tuple,
-    `got` may be a list, a tuple, an array or a tensor. `given` is the input, for the message. Raises CheckError.
+    `got` may be a list, a tuple, an array or a tensor. In a text, a number printed as -0.00 equals 0.00. `given` is the
+    input, for the message. Raises CheckError.
     """
     _Check(expected, got, given, what).equal(got, expected, ())
 
@@ -92,6 +96,20 @@ def check_raises(
     raise check.error(f"{error.__name__} was not raised")
 
 
+def think_of(sentence: str) -> None:
+    """Set what a learner reads if the test fails from here on: what kind of input this is, and what to think about.
+
+    Meant for hidden parts: the sentence holds no value of the input. The next cell starts without one.
+    """
+    global _thought
+    _thought = sentence
+
+
+def thought() -> str:
+    """The sentence of the last `think_of`; empty if there is none."""
+    return _thought
+
+
 def seed_for_this_run(default: int) -> int:
     """The seed `default` in a notebook; when a submission is graded, one drawn for that run and recorded with it."""
     run = os.environ.get("AUTOGRADER_SEED")
@@ -116,6 +134,7 @@ class _Check:
         if self.given is not None:
             lines.append(f"  for input: {_show(self.given)}")
         lines += [f"  expected:  {self.expected_shown}", f"  got:       {self.got_shown}"]
+        lines += [f"  think of:  {_thought}"] if _thought else []
         error = CheckError("\n".join(lines))
         error.check, error.why = self, plain or why
         return error
@@ -140,7 +159,8 @@ class _Check:
     def equal_text(self, got: Any, expected: str, at: tuple[int, ...]) -> None:
         if not isinstance(got, str):
             raise self.error(f"expected text (str){_where(at)}, got {_type(got)}")
-        if (text := str.__str__(got)) == expected:
+        text, expected = (_MINUS_ZERO.sub("", one) for one in (str.__str__(got), expected))
+        if text == expected:
             return
         lines, right = text.split("\n"), expected.split("\n")
         for i, (line, wanted) in enumerate(zip(lines, right, strict=False), start=1):

@@ -47,6 +47,7 @@ class Part:
     points: float = 0.0
     summary: str = ""  # what went wrong, in one paragraph
     fields: list[tuple[str, str]] = field(default_factory=list)
+    think: str = ""  # what kind of input it was, in the words of the test's author
     hint: str = ""
     comment: Markup = field(default_factory=Markup)
 
@@ -156,8 +157,10 @@ def _explain(part: Part, error: NotebookNode, found: list[hints.Hint], discreet:
     whole = f"{error.ename}: {message}".removeprefix("CheckError: ")
     rest = []
     for line in (discreet or message).split("\n"):
-        match = re.match(r"\s+(for input|expected|got):\s*(.*)", line)
-        if match:
+        match = re.match(r"\s+(for input|expected|got|think of):\s*(.*)", line)
+        if match and match[1] == "think of":
+            part.think = match[2]
+        elif match:
             part.fields.append((_FIELDS[match[1]], match[2]))
         else:
             rest.append(line)

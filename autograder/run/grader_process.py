@@ -54,6 +54,7 @@ class Runner:
         self._no_line, self._questions = message["words"], 0
         self._hidden = [(first, last) for first, last in message["hidden"]]
         self._shown = _Printed(self._in_hidden)
+        checks.think_of("")
         result: dict[str, Any] = {"type": "done", "error": None, "value": None}
         refused: dict[str, str] = {}
         source = message["source"]
@@ -133,6 +134,8 @@ class Runner:
         name = "NoAnswer" if isinstance(error, NoAnswerError) else type(error).__name__
         text = clip(str(error), _TEXT)
         said, shown = self._said(error, name, text, source, lines[0], hidden, refused)
+        if hidden and (sentence := checks.thought()):
+            shown += f"\n  think of:  {sentence}"
         return {"ename": name, "evalue": said} | ({"shown": clip(shown, _TEXT)} if hidden and shown != said else {})
 
     def _said(

@@ -283,3 +283,13 @@ def test_sanitizing_leaves_sources_of_code_alone() -> None:
     notebook, _ = Sanitize().preprocess(new_notebook(cells=[cell]), SimpleNamespace())
     assert notebook.cells[0].source == "x = '<b>'"
     assert notebook.cells[0].outputs[0].text == "<b>"
+
+
+def test_the_page_shows_what_a_hidden_test_asks_to_think_of_as_a_sentence_of_its_own() -> None:
+    part = feedback.Part("test", "group-of-zeros")
+    error = new_output("error", ename="CheckError", evalue="q: 0 at [0] instead of 50", traceback=[])
+    shown = "q: a wrong value\n  for input: a list of 2 (hidden)\n  think of:  Small is not zero."
+    feedback._explain(part, error, [], shown)
+    assert (part.summary, part.think) == ("q: a wrong value", "Small is not zero.")
+    assert part.fields == [("Input", "a list of 2 (hidden)")]
+    assert "<strong>Think of this.</strong> Small is not zero." in feedback.page({}, [part])

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.checks import CheckError, check_at_most, check_close, check_dtype, check_equal, check_raises
+from autograder.checks import (
+    CheckError,
+    check_at_most,
+    check_close,
+    check_dtype,
+    check_equal,
+    check_raises,
+    think_of,
+)
 
 GIVEN = "the-input"
 
@@ -178,3 +186,31 @@ def test_a_notebook_shows_the_sentence_and_no_traceback() -> None:
         "q: 1 instead of 2",
         "  got: 1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("got", "expected"),
+    [("scale -0.00000 q 0", "scale 0.00000 q 0"), ("mean 0.0", "mean -0.0"), (["x", "-0.00"], ["x", "0.00"])],
+)
+def test_a_printed_minus_zero_is_zero(got: Any, expected: Any) -> None:
+    check_equal(got, expected)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected"), [("-0.01", "0.01"), ("1-0.0", "10.0"), ("-0", "0"), ("-0.0.1", "0.0.1"), ("q -1", "q 1")]
+)
+def test_any_other_minus_counts(got: str, expected: str) -> None:
+    with pytest.raises(CheckError, match="differs"):
+        check_equal(got, expected)
+
+
+def test_a_failure_ends_with_what_the_test_asks_to_think_of() -> None:
+    think_of("Small is not zero.")
+    try:
+        with pytest.raises(CheckError, match=r"\n  think of:  Small is not zero\.$"):
+            check_equal(0, 1)
+    finally:
+        think_of("")
+    with pytest.raises(CheckError) as caught:
+        check_equal(0, 1)
+    assert "think of" not in str(caught.value)
