@@ -39,6 +39,11 @@ class SourceCell:
         return [*parts, (start, 10**9)] if start else parts
 
     @property
+    def functions(self) -> frozenset[str]:
+        """Names of the functions that it defines at its top level, classes left out."""
+        return frozenset(node.name for node in ast.parse(self.source).body if isinstance(node, ast.FunctionDef))
+
+    @property
     def visible(self) -> str:
         """What learners were given of it."""
         hidden = self.hidden
@@ -59,6 +64,16 @@ class Source:
         """The set-up cells that stand before a cell."""
         names = [cell.name for cell in self.cells]
         return [cell for cell in self.cells[: names.index(name)] if cell.kind == "setup"]
+
+    def answer_before(self, name: str) -> str:
+        """The last answer cell before a cell: the one that a test belongs to. Empty if there is none."""
+        names = [cell.name for cell in self.cells]
+        return next((cell.name for cell in reversed(self.cells[: names.index(name)]) if cell.kind == "answer"), "")
+
+    def answers_before(self, name: str) -> list[SourceCell]:
+        """The answer cells before a cell; none if there is no such cell."""
+        names = [cell.name for cell in self.cells]
+        return [cell for cell in self.cells[: names.index(name)] if cell.kind == "answer"] if name in names else []
 
     @property
     def learners_names(self) -> set[str]:

@@ -14,7 +14,7 @@ import io
 import socket
 import sys
 import traceback
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from autograder import checks
@@ -48,7 +48,8 @@ class Runner:
 
     def run(self, message: dict[str, Any]) -> dict[str, Any]:
         """`source`: the cell; `learners`: names that the learner's cells define; `hidden`: ranges of its lines; `line`:
-        whether a new line to the kernel follows; `words`: why there is none, if so."""
+        whether a new line to the kernel follows; `words`: why there is none, if so; `course`: the course's own answers
+        before this cell, as code; `stand_ins`: names of functions in them that stand in for the learner's."""
         if message["line"]:
             self._take_line(KernelLine(socket.socket(fileno=self._link.receive_handle()), self._link))
         self._no_line, self._questions = message["words"], 0
@@ -61,6 +62,8 @@ class Runner:
         try:
             with contextlib.redirect_stdout(self._shown), contextlib.redirect_stderr(io.StringIO()):
                 body, last = _compile(source)
+                if message["stand_ins"]:
+                    self._kernel.replace(self._course(message["course"], message["stand_ins"]))
                 refused = self._borrow(source, set(message["learners"]))
                 exec(body, self._names)
                 if last is not None:
@@ -70,8 +73,18 @@ class Runner:
         except BaseException as error:
             result["error"] = self._words(error, source, refused)
             result["trace"] = "".join(traceback.format_exception(error))[-_TEXT:]
+        if message["stand_ins"]:
+            with contextlib.suppress(NoAnswerError, RemoteError):  # a kernel that was lost has put them back
+                self._kernel.replace({})
         result["printed"], result["questions"] = self._shown.text(), self._questions
         return result
+
+    def _course(self, answers: list[str], wanted: list[str]) -> dict[str, Any]:
+        """Functions of the course's own answers, which call one another and nothing of the learner's."""
+        names = {name: value for name, value in self._names.items() if name not in self._borrowed}
+        for answer in answers:
+            exec(answer, names)
+        return {name: names[name] for name in wanted if isinstance(names[name], FunctionType)}
 
     def _borrow(self, source: str, learners: set[str]) -> dict[str, str]:
         """Fetch the learner's names that the cell uses. Names of the tests' own come first, but for `learners`."""

@@ -22,6 +22,7 @@ PRINTED = 16_000  # bytes of what was printed between two messages
 _objects: dict[int, tuple[Any, dict[str, Any]]] = {}  # number -> (object, what the other side was told of it)
 _numbers: dict[int, int] = {}  # id of an object -> number
 _names: dict[str, Any] = {}  # the learner's
+_replaced: dict[str, list[Any]] = {}  # name -> the learner's own value, if there is one, while another stands in
 _exchange: Any = None  # sends a message and returns the one that comes back
 _first = 0  # numbers start here
 
@@ -57,6 +58,8 @@ def attend(path: str, names: dict[str, Any], first: int) -> None:
                 line.send(answer)
         except (EOFError, OSError):
             pass  # they have hung up
+        finally:
+            _put_back()
 
 
 class _Line:
@@ -120,6 +123,12 @@ def serve(text: str) -> str:
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    if request["op"] == "replace":
+        _put_back()
+        for name, data in request["names"].items():
+            _replaced[name] = [_names[name]] if name in _names else []
+            _names[name] = wire.decode(data, _resolve)
+        return {"value": wire.encode(None, _refer)}
     if request["op"] == "names":
         return {"names": {name: _named(_names[name]) for name in request["names"] if name in _names}}
     target = _own(request["ref"])
@@ -151,6 +160,16 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     except wire.WireError as error:
         return {"refused": "it put into one of its arguments " + str(error)}
     return answer
+
+
+def _put_back() -> None:
+    """Give the learner's names their own values again."""
+    for name, own in _replaced.items():
+        if own:
+            _names[name] = own[0]
+        else:
+            _names.pop(name, None)
+    _replaced.clear()
 
 
 def _now(value: Any, was: Any) -> Any:
@@ -247,7 +266,7 @@ def _ask(number: int, method: str, args: Any, kwargs: Any) -> Any:
         text = serve(wire.json.dumps(reply))
     if "raised" in reply:
         kind = getattr(builtins, reply["raised"], RuntimeError)
-        raise kind(f"raised by {method or 'a function'}, which the test gave to your code")
+        raise kind(reply.get("text", f"raised by {method or 'a function'}, which the test gave to your code"))
     return wire.decode(reply["value"], _resolve)
 
 
