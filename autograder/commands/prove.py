@@ -21,6 +21,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     options.add_jobs(command)
     command.add_argument("--seed", type=int, metavar="S", help="repeat a run: the seed that it printed")
     command.add_argument("--messages", action="store_true", help="show what learners read for each wrong solution")
+    command.add_argument(
+        "--mutants", action="store_true", help="instead, change the reference bit by bit and list what no test notices"
+    )
     command.set_defaults(run=_run)
 
 
@@ -29,4 +32,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
     course = Course(arguments.course)
     names = options.assignments(course, arguments.assignment)
+    if arguments.mutants:
+        from autograder.proof import mutants
+
+        return mutants.main(course, names)
     return main(course, names, arguments.jobs or None, arguments.seed, arguments.messages)

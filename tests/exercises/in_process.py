@@ -5,14 +5,13 @@ That is quick; the same on the way of a submission, in the sandbox, is `python -
 
 from __future__ import annotations
 
-import contextlib
-import io
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from autograder.course import source
+from autograder.proof import in_process
 
 ROOT = Path(__file__).resolve().parents[2]
 COURSE = ROOT / "exercises"
@@ -39,17 +38,7 @@ class Assignment:
 
     def lost(self, answers: dict[str, str]) -> dict[str, str]:
         """The test cells that fail with these answers in place of the reference's, and what they say."""
-        names: dict[str, Any] = {"__name__": "__main__"}
-        failed = {}
-        for cell in self.cells.cells:
-            text = answers.get(cell.name, cell.source)
-            try:
-                with contextlib.redirect_stdout(io.StringIO()):
-                    exec(compile(text, cell.name, "exec"), names)
-            except BaseException as error:
-                if cell.kind == "test":
-                    failed[cell.name] = f"{type(error).__name__}: {error}".removeprefix("CheckError: ")
-        return failed
+        return dict(in_process.failures(self.cells, answers))
 
     def score(self, answers: dict[str, str]) -> float:
         lost = self.lost(answers)
