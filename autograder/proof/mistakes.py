@@ -20,6 +20,7 @@ from autograder.sandbox import warm_kernels as warm
 
 HINTS = "hints"  # in the course's folder
 _SEEDS = (1, 2)
+_MOST = 3  # mistakes that share a hint; where more end in the same message, those that the test is meant to catch
 _DIGITS = 6  # of a fraction; the last ones depend on the order of the operations
 _FRACTION = re.compile(r"-?\d+\.\d{7,}")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
@@ -44,11 +45,14 @@ def toml(mistakes: Sequence[Mistake]) -> str:
     lines = [
         "# Written by `python -m autograder hints` from the bank's wrong solutions: change those, then run it again."
     ]
+    groups = [group for group in _groups(mistakes) if any(group[0] in one.variant.caught_by for one in group[2])]
     order = lambda group: (group[0], _ANY_NUMBER in group[1], -len(group[1]))
-    for test, match, sharing in sorted(_groups(mistakes), key=order):
+    for test, match, sharing in sorted(groups, key=order):
+        many = len(sharing) > _MOST
+        sharing = [one for one in sharing if test in one.variant.caught_by or not many]
         kinds = dict.fromkeys(mistake.variant.title.rstrip(".") for mistake in sharing)
         hints = dict.fromkeys(mistake.variant.hint for mistake in sharing)
-        loose = match.startswith("^") or _ANY_NUMBER in match  # other mistakes may end in the same words
+        loose = many or match.startswith("^") or _ANY_NUMBER in match  # other mistakes may end in the same words
         lines += [
             "",
             "[[hint]]",
@@ -78,7 +82,8 @@ def _groups(mistakes: Sequence[Mistake]) -> Iterator[tuple[str, str, list[Mistak
     """(test, regular expression, the mistakes it stands for)."""
     tests = dict.fromkeys(test for mistake in mistakes for test in mistake.variant.caught_by)
     for test in tests:
-        failing = [one for one in mistakes if test in one.variant.caught_by and all(test in run for run in one.runs)]
+        # Mistakes that other tests are meant to catch count too: a message that they share names no single cause.
+        failing = [one for one in mistakes if all(test in run for run in one.runs)]
 
         def seen(one: Mistake, got: bool, test: str = test) -> str:
             return _pattern([run[test] for run in one.runs], got)
