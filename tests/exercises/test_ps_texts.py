@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import numpy as np
@@ -44,3 +45,23 @@ def test_the_instructors_page_tells_time_prerequisites_tests_rubric_and_how_to_c
         if cell.kind == "test":
             row = rf"\|[^|]*`{cell.name}`[^|]*\|[^|]*\b{cell.points:g}\b[^|]*\|"
             assert re.search(row, page), f"{cell.name}: {cell.points:g}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_hidden_part_says_what_kind_of_input_comes_before_it_calls_a_learners_function(name: str) -> None:
+    known = assignment(name).cells
+    learners = known.learners_names | {"Memory"}
+    for cell in known.cells:
+        for first, last in cell.hidden:
+            lines = range(first, last + 1)
+            calls = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Call)]
+            asked = [
+                node.lineno for node in calls if getattr(node.func, "id", "") == "think_of" and node.lineno in lines
+            ]
+            used = [
+                node.lineno
+                for node in ast.walk(ast.parse(cell.source))
+                if isinstance(node, ast.Name) and node.id in learners and node.lineno in lines
+            ]
+            assert asked, cell.name
+            assert not used or min(asked) < min(used), cell.name

@@ -8,7 +8,10 @@ def parse_quantization_input(text):
     weights = np.array(first.replace(",", " ").split(), dtype=float)
     if not np.all(np.isfinite(weights)):
         raise ValueError("not finite")
-    size = int(rest.strip())
+    size, _, rest = rest.partition("\n")
+    if rest.strip():
+        raise ValueError("a third line")
+    size = int(size)
     if size <= 0:
         raise ValueError("the group size must be positive")
     return weights, size
