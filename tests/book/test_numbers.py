@@ -31,7 +31,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / name, root / name)
     for name in ("book", "interactives"):
         (root / name / "node_modules").symlink_to(ROOT / name / "node_modules")
-    hardware = root / "reference_impl" / "hardware.py"
+    hardware = root / "reference_impl" / "bounds" / "hardware.py"
     text = hardware.read_text()
     assert text.count("3.35e12") == 1
     hardware.write_text(text.replace("3.35e12", "3.55e12"))
