@@ -1,9 +1,9 @@
 """What every interactive figure is: one ES module, a few traits, and a form for paper.
 
-The one idea: the same module draws in JupyterLab (anywidget gives it a model object that is tied to the kernel) and on
-a page without a kernel (`static/host.js` gives it a model object that is tied to the address). A cell's output
-therefore carries both: the widget view, and a `div` with the start state around a worked figure and its table, which is
-also what a reader without scripts, and paper, get.
+The same module draws in JupyterLab, where anywidget gives it a model object tied to the kernel, and on a page without a
+kernel, where `static/host.js` gives it a model object tied to the address. A cell's output therefore carries both: the
+widget view, and a `div` with the start state around a worked figure and its table. Readers without scripts, and paper,
+get the worked figure.
 """
 
 import json

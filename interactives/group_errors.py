@@ -1,7 +1,7 @@
 """Group size against error, measured on a real weight matrix.
 
-The one idea: a smaller group costs more scales and buys a finer grid. Every number comes from `reference_impl`; this
-file measures once per group size and draws the curve; `GroupExplorer` shows the points with a slider.
+A smaller group costs more scales and buys a finer grid. Every number comes from `reference_impl`: this file measures
+each group size once and draws the curve, and `GroupExplorer` shows the points with a slider.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Quizzes: one YAML file a lesson, every key, number and distractor computed from `reference_impl` when it is loaded.
 
-The one idea: a quiz file holds expressions, never results. `load` evaluates them for each variant of a question (one
+A quiz file holds expressions, never results. `load` evaluates them for each variant of a question (one
 draw of its `vary` values), fills the {fields} of the texts with the same names, checks that exactly one answer is right
 and every wrong one is a named mistake, and returns what the browser needs. The browser compares; it computes no key.
 

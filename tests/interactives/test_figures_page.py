@@ -331,6 +331,33 @@ def test_each_speculative_reveal_is_predicted_and_many_rounds_come_to_p(visit: A
     assert shares == pytest.approx([50, 30, 20], abs=2)
 
 
+def test_the_end_of_the_drafts_can_be_dragged_and_stepped(visit: Any) -> None:
+    page = visit()
+    box = figure(page, "draft")
+    expect(box.locator("css=.figure")).to_contain_text("k = 6, the best")
+    box.get_by_role("button", name="One drafted token more").focus()
+    page.keyboard.press("Enter")
+    expect(box.get_by_role("img", name="One round with k = 7")).to_be_visible()
+    expect(box.get_by_role("button", name="One drafted token more")).to_be_focused()
+    area = box.locator("css=[data-drag=k]").bounding_box()
+    assert area is not None
+    x, y = area["x"] + area["width"] / 2, area["y"] + area["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 400, y, steps=4)
+    page.mouse.up()
+    expect(box.get_by_role("img", name="One round with k = 0")).to_be_visible()
+
+
+def test_a_swipe_over_a_chart_scrolls_and_changes_no_guess(visit: Any) -> None:
+    box = figure(visit(has_touch=True), "batching", shown=False)
+    for handle in box.locator("css=[data-drag]").all():
+        area = handle.bounding_box()
+        assert area is not None
+        assert area["height"] <= 50  # the point, not the whole height of the chart
+    assert box.locator("css=.figure svg").evaluate("e => getComputedStyle(e).touchAction") == "auto"
+
+
 def test_the_outlier_can_be_dragged(visit: Any) -> None:
     page = visit()
     box = figure(page, "quantization")
@@ -387,6 +414,42 @@ def test_nothing_is_wider_than_a_phone(visit: Any, width: int) -> None:
             assert place["x"] >= 0
             assert place["x"] + place["width"] <= width
     assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+EXTREMES = [
+    ("roofline", "model=llama-3.2-1b&roofline.context=131072&roofline.batch=1"),
+    ("roofline", "model=llama-3.2-1b&roofline.context=16000&roofline.batch=1024&roofline.prompt=1"),
+    ("roofline", "model=llama-2-7b&roofline.context=64&roofline.prompt=32768&roofline.weight_bits=4"),
+    ("sizing", "n_gpus=16&sizing.sequences=1024"),
+    ("sizing", "n_gpus=16&sizing.sequences=1&sizing.group=128&sizing.weight_bits=4"),
+    ("batching", "model=llama-3.2-1b&batching.context=131072&batching.batch=512"),
+    ("batching", "model=llama-2-7b&batching.context=4096&batching.batch=1&batching.slo=100"),
+    ("draft", "batch=1024&draft.alpha=1&draft.cost=0"),
+    ("draft", "alpha=0&draft.cost=1"),
+]
+
+
+@pytest.mark.parametrize(("name", "query"), EXTREMES)
+def test_labels_neither_collide_nor_leave_the_figure_at_320_px(visit: Any, name: str, query: str) -> None:
+    page = visit(f"?{name}.{query}", viewport={"width": 320, "height": 800})
+    faults = (
+        figure(page, name, shown=False)
+        .locator("css=.figure svg")
+        .evaluate_all(
+            """(pictures) => pictures.flatMap((picture) => {
+            const texts = [...picture.querySelectorAll("text")];
+            const all = texts.map((one) => [one.textContent, one.getBoundingClientRect()]);
+            const frame = picture.getBoundingClientRect();
+            const outside = all.filter(([, r]) => r.left < frame.left - 1 || r.right > frame.right + 1);
+            const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+                && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4; // boxes of text have empty room above
+            const pairs = all.flatMap(([one, a], i) => all.slice(i + 1)
+                .filter(([, b]) => meet(a, b)).map(([other]) => `${one} | ${other}`));
+            return [...outside.map(([words]) => `outside: ${words}`), ...pairs];
+        })"""
+        )
+    )
+    assert faults == []
 
 
 def test_a_figure_answers_a_slider_within_50_ms(visit: Any) -> None:

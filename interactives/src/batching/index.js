@@ -3,7 +3,7 @@ import { parseNumber } from "../shared/answers.js";
 import { explorer } from "../shared/explorer.js";
 import { bytes, esc, fixed, int, num, tick } from "../shared/format.js";
 import { batchSlider, bitsChoice, contextSlider, MODELS, modelChoice } from "../shared/models.js";
-import { axes, dot, line, path, px, rect, svg, text } from "../shared/plot.js";
+import { around, axes, dot, Labels, line, path, px, rect, svg } from "../shared/plot.js";
 import { batchRows, bestBatch, memoryWall } from "./logic.js";
 
 const DRAWN = [1, 4, 16, 64, 256]; // the batches at which a guess is drawn
@@ -48,7 +48,60 @@ function question(state, { gpu }) {
   };
 }
 
-function throughput(state, { gpu, width, shown, still }, guess) {
+/** The bound up to the memory wall, the wall, and the batch that is looked at. */
+function bound(state, gpu, plot, clamp, labels) {
+  const wall = memoryWall(MODELS[state.model], gpu, state);
+  const rows = batchRows(MODELS[state.model], gpu, state, SWEEP);
+  const at = (row) => [plot.X(row.batch), plot.Y(clamp(row.rate))];
+  const here = batchRows(MODELS[state.model], gpu, state, [state.batch])[0];
+  const [x, y] = at(here);
+  labels.keepOff(x - 7, y - 7, 14, 14);
+  const rate = `${num(here.rate, 4)} tokens/s`;
+  const label = labels.put(rate, around(x, y, 10), { color: "blue-t", weight: 650 });
+  const parts = [];
+  if (wall < MAX) {
+    const wallX = plot.X(Math.max(1, wall));
+    const beyond = rows.filter((row) => row.batch >= Math.max(1, wall));
+    parts.push(rect(wallX, plot.top, plot.right - wallX, plot.bottom - plot.top, { fill: "soft" }));
+    parts.push(path(beyond.map(at), { color: "muted", width: 1.5, dash: "2 4" }));
+    parts.push(line(wallX, plot.top, wallX, plot.bottom, { color: "orange", width: 2 }));
+    const places = besides(wallX, plot);
+    parts.push(labels.put(`memory full: ${int(wall)}`, places, { color: "orange-t", weight: 650 }));
+  }
+  const inside = rows.filter((row) => row.batch <= wall);
+  if (inside.length) parts.push(path(inside.map(at), { color: "blue", width: 3 }));
+  const mark = dot(x, y, { color: "blue", r: 7, hollow: here.limit === "capacity" });
+  return parts.join("") + mark.replace("<circle", '<circle data-m="here"') + label;
+}
+
+/** Places on both sides of an upright line, at its foot and at its head. */
+const besides = (x, plot) =>
+  [plot.bottom - 10, plot.bottom - 28, plot.top + 14].flatMap((y) => [
+    [x + 6, y, "start"],
+    [x - 6, y, "end"],
+  ]);
+
+/** The guess as a line with a point for each batch; before the answer the points can be dragged. */
+function guessed(guess, plot, clamp, { shown, still }, labels) {
+  const at = guess.map((rate, i) => [plot.X(DRAWN[i]), plot.Y(clamp(rate))]);
+  const parts = [path(at, { color: "purple", width: 2, dash: "7 4" })];
+  at.forEach(([x, y], i) => {
+    parts.push(dot(x, y, { color: "purple", r: shown ? 4 : 8 }));
+    if (shown || still) return;
+    parts.push(
+      `<circle data-drag="guess-${i}" cx="${px(x)}" cy="${px(y)}" r="24" fill="transparent" style="cursor:ns-resize;touch-action:none"/>`,
+    );
+  });
+  const [x, y] = at[2];
+  const places = [
+    [x, y - 14, "middle"],
+    [x, y + 24, "middle"],
+  ];
+  return parts.join("") + labels.put("your guess", places, { color: "purple-t", weight: 650 });
+}
+
+function throughput(state, env, guess) {
+  const { gpu, width, shown } = env;
   const height = 300;
   const range = limits(state, gpu);
   const plot = axes({
@@ -59,60 +112,15 @@ function throughput(state, { gpu, width, shown, still }, guess) {
     y: { ...range, log: true, label: "throughput (tokens/s)" },
   });
   const clamp = (rate) => Math.min(range.max, Math.max(range.min, rate));
-  const parts = [];
+  const labels = new Labels(width, plot.bottom - 2);
   const one = rateAt(state, gpu, 1);
-  const perfect = () => {
-    parts.push(line(plot.X(1), plot.Y(one), plot.X(MAX), plot.Y(one * MAX), { color: "muted", width: 1, dash: "3 4" }));
-    parts.push(text(plot.X(110), plot.Y(one * 210), "perfect scaling", { color: "muted", anchor: "end" }));
-  };
-  if (!shown) perfect();
-  if (shown) {
-    const wall = memoryWall(MODELS[state.model], gpu, state);
-    const rows = batchRows(MODELS[state.model], gpu, state, SWEEP);
-    const inside = rows.filter((row) => row.batch <= wall);
-    const beyond = rows.filter((row) => row.batch >= Math.max(1, wall));
-    const at = (row) => [plot.X(row.batch), plot.Y(clamp(row.rate))];
-    if (wall < MAX) {
-      const x = plot.X(Math.max(1, wall));
-      parts.push(rect(x, plot.top, plot.right - x, plot.bottom - plot.top, { fill: "soft" }));
-      parts.push(path(beyond.map(at), { color: "muted", width: 1.5, dash: "2 4" }));
-      parts.push(line(x, plot.top, x, plot.bottom, { color: "orange", width: 2 }));
-      const flip = x > width * 0.55;
-      parts.push(
-        text(x + (flip ? -6 : 6), plot.bottom - 10, `memory full: ${int(wall)}`, {
-          anchor: flip ? "end" : "start",
-          color: "orange-t",
-          weight: 650,
-        }),
-      );
-    }
-    perfect();
-    if (inside.length) parts.push(path(inside.map(at), { color: "blue", width: 3 }));
-    const here = batchRows(MODELS[state.model], gpu, state, [state.batch])[0];
-    const [x, y] = at(here);
-    parts.push(dot(x, y, { color: "blue", r: 7, hollow: here.limit === "capacity" }));
-    const left = x > width * 0.6;
-    parts.push(
-      text(x + (left ? -11 : 11), y + (left ? -12 : 22), `${num(here.rate, 4)} tokens/s`, {
-        anchor: left ? "end" : "start",
-        color: "blue-t",
-        weight: 650,
-      }),
-    );
-  }
-  if (guess) {
-    const at = guess.map((rate, i) => [plot.X(DRAWN[i]), plot.Y(clamp(rate))]);
-    parts.push(path(at, { color: "purple", width: 2, dash: "7 4" }));
-    at.forEach(([x, y], i) => {
-      parts.push(dot(x, y, { color: "purple", r: shown ? 4 : 8 }));
-      if (!shown && !still)
-        parts.push(
-          `<circle data-drag="guess-${i}" cx="${px(x)}" cy="${px(y)}" r="24" fill="transparent" style="cursor:ns-resize;touch-action:none"/>`,
-        );
-    });
-    const [x, y] = at[2];
-    parts.push(text(x, y - 14, "your guess", { anchor: "middle", color: "purple-t", weight: 650 }));
-  }
+  const parts = [
+    line(plot.X(1), plot.Y(one), plot.X(MAX), plot.Y(one * MAX), { color: "muted", width: 1, dash: "3 4" }),
+    shown ? bound(state, gpu, plot, clamp, labels) : "",
+    guess ? guessed(guess, plot, clamp, env, labels) : "",
+  ];
+  const scaling = [110, 40, 12].map((batch) => [plot.X(batch), plot.Y(one * batch * 1.9), "end"]);
+  parts.push(labels.put("perfect scaling", scaling, { color: "muted" }));
   return {
     picture: svg(width, height, "Throughput against batch", plot.svg + parts.join("")),
     invert: (y) => clamp(plot.Y.invert(y)),
@@ -123,12 +131,8 @@ function frontier(state, { gpu, width }) {
   const height = 300;
   const model = MODELS[state.model];
   const wall = memoryWall(model, gpu, state);
-  const rows = batchRows(
-    model,
-    gpu,
-    state,
-    SWEEP.filter((batch) => batch < wall).concat(wall > 0 && wall <= MAX ? [wall] : []),
-  );
+  const fitting = SWEEP.filter((batch) => batch < wall).concat(wall > 0 && wall <= MAX ? [wall] : []);
+  const rows = batchRows(model, gpu, state, fitting);
   const here = batchRows(model, gpu, state, [state.batch])[0];
   const slowest = Math.max(...rows.map((row) => row.seconds * 1e3), here.seconds * 1e3);
   const fastest = Math.max(...rows.map((row) => row.rate), here.rate);
@@ -139,47 +143,34 @@ function frontier(state, { gpu, width }) {
     x: { min: 0, max: Math.min(Math.max(slowest, state.slo) * 1.12, slowest * 3), label: "step = time per token (ms)" },
     y: { min: 0, max: fastest * 1.18, label: "throughput (tokens/s)" },
   });
+  const labels = new Labels(width, plot.bottom - 2);
+  const at = (row) => [plot.X(row.seconds * 1e3), plot.Y(row.rate)];
+  const [x, y] = at(here);
+  labels.keepOff(x - 7, y - 7, 14, 14);
+  const mark = dot(x, y, { color: "blue", r: 7, hollow: here.limit === "capacity" });
+  const name = labels.put(`batch ${int(state.batch)}`, around(x, y, 10), { color: "blue-t", weight: 650 });
   const parts = [];
-  const slo = Math.min(plot.right, plot.X(state.slo));
-  if (plot.X(state.slo) <= plot.right) {
+  const slo = plot.X(state.slo);
+  if (slo <= plot.right) {
     parts.push(rect(slo, plot.top, plot.right - slo, plot.bottom - plot.top, { fill: "soft" }));
     parts.push(line(slo, plot.top, slo, plot.bottom, { color: "green", width: 2, dash: "6 4" }));
-    const flip = slo > width * 0.6;
-    parts.push(
-      text(slo + (flip ? -6 : 6), plot.bottom - 10, `limit ${tick(state.slo)} ms`, {
-        anchor: flip ? "end" : "start",
-        color: "green-t",
-        weight: 650,
-      }),
-    );
+    parts.push(labels.put(`limit ${tick(state.slo)} ms`, besides(slo, plot), { color: "green-t", weight: 650 }));
   }
-  const at = (row) => [plot.X(row.seconds * 1e3), plot.Y(row.rate)];
   if (rows.length) parts.push(path(rows.map(at), { color: "blue", width: 3 }));
-  let last = -100;
-  for (const row of rows.filter(({ batch }) => [1, 8, 16, 32, 64, 128, 256, 512].includes(batch) || batch === wall)) {
-    const [x, y] = at(row);
+  const named = rows.filter(({ batch }) => [1, 8, 16, 32, 64, 128, 256, 512].includes(batch) || batch === wall);
+  for (const row of named.reverse()) {
+    const [px, py] = at(row);
     const end = row.batch === wall;
-    parts.push(end ? line(x, y - 9, x, y + 9, { color: "orange", width: 3 }) : dot(x, y, { r: 3.5, color: "blue" }));
-    if (y < last - 15 || last < 0 || end) {
-      parts.push(
-        text(x - 7, y - 6, end ? `${int(row.batch)}: memory full` : int(row.batch), {
-          anchor: "end",
-          color: end ? "orange-t" : "muted",
-        }),
-      );
-      last = y;
-    }
+    const words = end ? `${int(row.batch)}: memory full` : int(row.batch);
+    const places = [
+      [px - 7, py - 6, "end"],
+      [px - 7, py + 18, "end"],
+    ];
+    parts.push(end ? line(px, py - 9, px, py + 9, { color: "orange", width: 3 }) : dot(px, py, { r: 3.5 }));
+    parts.push(labels.put(words, places, { color: end ? "orange-t" : "muted" }));
   }
-  const [x, y] = at(here);
-  parts.push(dot(x, y, { color: "blue", r: 7, hollow: here.limit === "capacity" }));
-  parts.push(
-    text(x + 11, y + (x > width - 80 ? 28 : 16), `batch ${int(state.batch)}`, {
-      color: "blue-t",
-      weight: 650,
-      anchor: x > width - 80 ? "end" : "start",
-    }),
-  );
-  return svg(width, height, "Throughput against latency", plot.svg + parts.join(""));
+  const moved = mark.replace("<circle", '<circle data-m="here-step"');
+  return svg(width, height, "Throughput against latency", plot.svg + parts.join("") + moved + name);
 }
 
 function view(state, env) {

@@ -9,20 +9,21 @@ import { store } from "../shared/store.js";
 
 const plural = (n, one) => `${n} ${one}${n === 1 ? "" : "s"}`;
 
+function history({ lesson, questions }) {
+  const { tries, best, passed } = store().quiz(lesson);
+  if (tries === 0) return null;
+  const state = passed ? "Passed" : "Not passed yet";
+  return h(
+    "p",
+    { class: "note" },
+    `${state}: best ${best} of ${questions.length} in ${tries} ${tries === 1 ? "try" : "tries"}.`,
+  );
+}
+
 function render({ model, el }) {
   const quiz = model.get("data");
   const { frame, say, end } = makeFrame(el, `Quiz: ${quiz.title}`, "quiz");
   const total = quiz.questions.length;
-
-  function history() {
-    const { tries, best, passed } = store().quiz(quiz.lesson);
-    if (tries === 0) return null;
-    return h(
-      "p",
-      { class: "note" },
-      `${passed ? "Passed" : "Not passed yet"}: best ${best} of ${total} in ${tries === 1 ? "1 try" : `${tries} tries`}.`,
-    );
-  }
 
   function start(focus) {
     const attempt = store().quiz(quiz.lesson).tries;
@@ -41,7 +42,7 @@ function render({ model, el }) {
         { class: "note" },
         `${total} questions · pass with ${quiz.pass} · ${quiz.xp} XP. Numbers may be rounded; they change at each try.`,
       ),
-      history() ?? "",
+      history(quiz) ?? "",
       ...asked.map((one) => one.element),
       h("div", { class: "row" }, check),
     );

@@ -41,18 +41,38 @@ function questionOf(item, quizzes) {
   };
 }
 
+/** What is said when nothing more is due. */
+function finishedWords(answered) {
+  const next = store().daysUntilDue();
+  const done = answered ? `Done for today: ${answered} answered.` : "Nothing is due today.";
+  const none = "What you miss in a quiz or predict wrongly comes back here, from the next day on.";
+  return `${done} ${next === null ? none : `The next question comes back ${days(next)}.`}`;
+}
+
+/** A question that the learner answers in the head, and judges after seeing the answer. */
+function recall(variant, { frame, row, say, done, focus }) {
+  const box = h("div", { class: "question" }, h("p", {}, h("strong", {}, variant.prompt)));
+  const show = h("button", { type: "button", class: "main" }, "Show the answer");
+  show.addEventListener("click", () => {
+    box.append(
+      h("div", { class: "feedback" }, h("p", {}, h("strong", {}, variant.shown)), h("p", {}, variant.explain)),
+    );
+    const knew = h("button", { type: "button", class: "main", click: () => done(true) }, "I knew it");
+    row.replaceChildren(knew, h("button", { type: "button", click: () => done(false) }, "I did not"));
+    knew.focus();
+    say(variant.shown);
+  });
+  row.append(show);
+  frame.append(box, row);
+  if (focus) show.focus();
+}
+
 function render({ model, el }) {
   const { frame, say, end } = makeFrame(el, "Today's review", "review");
   let answered = 0;
 
   function finished(focus) {
-    const next = store().daysUntilDue();
-    const told = [
-      answered ? `Done for today: ${answered} answered.` : "Nothing is due today.",
-      next === null
-        ? "What you miss in a quiz or predict wrongly comes back here, from the next day on."
-        : `The next question comes back ${days(next)}.`,
-    ].join(" ");
+    const told = finishedWords(answered);
     const note = h("p", { tabindex: "-1" }, told);
     frame.replaceChildren(h("p", { class: "title" }, "Today's review"), note);
     if (focus) {
@@ -87,20 +107,7 @@ function render({ model, el }) {
     };
 
     if (question.kind === "recall") {
-      const box = h("div", { class: "question" }, h("p", {}, h("strong", {}, variant.prompt)));
-      const show = h("button", { type: "button", class: "main" }, "Show the answer");
-      show.addEventListener("click", () => {
-        box.append(
-          h("div", { class: "feedback" }, h("p", {}, h("strong", {}, variant.shown)), h("p", {}, variant.explain)),
-        );
-        const knew = h("button", { type: "button", class: "main", click: () => done(true) }, "I knew it");
-        row.replaceChildren(knew, h("button", { type: "button", click: () => done(false) }, "I did not"));
-        knew.focus();
-        say(variant.shown);
-      });
-      row.append(show);
-      frame.append(box, row);
-      if (focus) show.focus();
+      recall(variant, { frame, row, say, done, focus });
       return;
     }
     const one = ask(question, variant, { label: "", seed, say });

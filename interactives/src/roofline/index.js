@@ -1,9 +1,9 @@
 // Roofline: decode and prefill of one model as two dots under the GPU's roof; how far a growing batch can move decode.
 import { stops } from "../shared/controls.js";
 import { explorer } from "../shared/explorer.js";
-import { fixed, int, num, percent } from "../shared/format.js";
+import { fixed, int, num, percent, tick } from "../shared/format.js";
 import { batchSlider, bitsChoice, contextSlider, MODELS, modelChoice } from "../shared/models.js";
-import { axes, c, dot, line, path, px, svg, text } from "../shared/plot.js";
+import { around, axes, c, dot, Labels, line, path, px, scale, svg, text, ticks } from "../shared/plot.js";
 import { attainable, roofline, rows } from "./logic.js";
 
 const controls = (state) => [
@@ -60,94 +60,147 @@ function question(state, { gpu }) {
   };
 }
 
-function picture(found, state, { gpu, width, shown }) {
+/** One decode step to scale: what its bytes and its arithmetic take, in the linear layers and then in attention. */
+function stepBars(found, { width }) {
+  const [left, row, top] = [52, 24, 22];
+  const height = top + 2 * row + 40;
+  const X = scale({ min: 0, max: found.step * 1e3 * 1.02 }, left, width - 10);
+  const labels = new Labels(width, height);
+  const parts = [];
+  const names = [
+    ["weights", "KV cache"],
+    ["linear layers", "attention"],
+  ];
+  const rows = [
+    ["bytes", "memory", "memorySeconds"],
+    ["work", "work", "computeSeconds"],
+  ];
+  rows.forEach(([label, color, key], i) => {
+    const y = top + i * row;
+    parts.push(text(left - 8, y + 15, label, { anchor: "end", color: `${color}-t`, weight: 650, halo: false }));
+    let start = 0;
+    found.stages.forEach((stage, j) => {
+      const [from, to] = [X(start * 1e3), X((start + stage[key]) * 1e3)];
+      const wide = Math.max(1, to - from - (j ? 0 : 1));
+      parts.push(bar(from, y + 3, wide, row - 6, color, `${key}-${j}`, j ? 0.62 : 1));
+      const inside = names[i][j].length * 7 < wide;
+      if (inside) parts.push(text(from + 6, y + 16, names[i][j], { color: "bg", halo: false, weight: 650 }));
+      start += stage.seconds;
+    });
+  });
+  const end = X(found.step * 1e3);
+  parts.push(line(end, top - 6, end, top + 2 * row + 4, { color: "ink", width: 2 }));
+  const between = X(found.stages[0].seconds * 1e3);
+  parts.push(line(between, top - 2, between, top + 2 * row + 2, { color: "muted", width: 1, dash: "3 3" }));
+  parts.push(labels.put(`one step: ${num(found.step * 1e3, 4)} ms`, [[end, 13, "end"]], { weight: 650 }));
+  for (const value of ticks({ min: 0, max: found.step * 1e3 }, Math.max(2, Math.round(width / 120)))) {
+    parts.push(line(X(value), top + 2 * row + 4, X(value), top + 2 * row + 8, { color: "muted", width: 1 }));
+    const place = [X(value), top + 2 * row + 22, "middle"];
+    parts.push(labels.put(value ? tick(value) : "0 ms", [place], { color: "muted", halo: false }));
+  }
+  const [linear, attention] = found.stages;
+  const words = `Linear layers: reading takes ${num(linear.memorySeconds * 1e3)} ms, computing ${num(linear.computeSeconds * 1e3)} ms. Attention: ${num(attention.memorySeconds * 1e3)} and ${num(attention.computeSeconds * 1e3)} ms`;
+  return svg(width, height, words, parts.join(""));
+}
+
+const bar = (x, y, width, height, color, name, opacity = 1) =>
+  `<rect data-m="${name}" x="${px(x)}" y="${px(y)}" width="${px(width)}" height="${px(height)}" rx="2" fill="${c(color)}"${opacity < 1 ? ` opacity="${opacity}"` : ""}/>`;
+
+/** How far a growing batch moves decode, until memory is full, and where it would end without that. */
+function growth(found, state, { gpu }, { plot, at, x }, labels) {
+  const parts = [];
+  if (found.maxBatch > 0) {
+    const [first, last] = [1, found.maxBatch].map(
+      (batch) => roofline(MODELS[state.model], gpu, { ...state, batch }).decode,
+    );
+    const trail = [at(first), ...(first < found.ridge && last > found.ridge ? [at(found.ridge)] : []), at(last)];
+    parts.push(`<g opacity="0.4">${path(trail, { color: "memory", width: 11 })}</g>`);
+    const ends = [
+      [found.maxBatch, trail.at(-1)],
+      [1, trail[0]],
+    ];
+    for (const [batch, [px, py]] of ends) {
+      parts.push(labels.put(int(batch), [[px - 9, py - 7, "end"]], { size: 11, color: "muted" }));
+    }
+  }
+  if (found.ceiling < x.max) {
+    const [limitX, limitY] = at(found.ceiling);
+    parts.push(line(limitX, limitY - 26, limitX, plot.bottom, { color: "memory", width: 1.5, dash: "6 4" }));
+    const places = [
+      [limitX - 5, limitY - 32, "end"],
+      [limitX + 5, limitY - 32, "start"],
+      [limitX + 5, plot.bottom - 26, "start"],
+    ];
+    parts.push(labels.put(`decode ends at ${num(found.ceiling)}`, places, { color: "memory-t" }));
+  }
+  return parts.join("");
+}
+
+/** The line plot: what the GPU reaches at each intensity, decode and prefill under it. */
+function picture(found, state, env) {
+  const { gpu, width, shown } = env;
   const narrow = width < 480;
-  const height = narrow ? 300 : 360;
+  const height = narrow ? 280 : 330;
   const x = { min: 0.5, max: 20000, log: true, label: "arithmetic intensity (FLOP per byte)" };
   const tera = (intensity) => attainable(gpu, intensity) / 1e12;
   const y = { min: tera(x.min), max: (gpu.peak / 1e12) * 2.4, log: true, label: "at best (TFLOP/s)" };
   const plot = axes({ width, height, left: 46, x, y });
-  const at = (intensity) => [plot.X(intensity), plot.Y(tera(intensity))];
-  const parts = [];
-  const x0 = x.min;
-
+  const at = (intensity) => {
+    const inside = Math.min(x.max, Math.max(x.min, intensity));
+    return [plot.X(inside), plot.Y(tera(inside))];
+  };
+  const labels = new Labels(width, plot.bottom - 2);
+  const full = found.limit === "capacity";
+  const dots = [
+    [found.decode, "memory", `decode, batch ${int(state.batch)}`, full ? ", does not fit" : "", full],
+    [found.prefill, "work", narrow ? "prefill" : `prefill, ${int(state.prompt)} tokens`, "", false],
+  ];
+  for (const [intensity] of dots) labels.keepOff(at(intensity)[0] - 7, at(intensity)[1] - 7, 14, 14);
+  const named = dots.map(([intensity, color, name, more, hollow]) => {
+    const [px, py] = at(intensity);
+    const words = [name, `${num(intensity)} FLOP/B${more}`];
+    const [right, ...others] = around(px, py);
+    const label = labels.put(words, [right, [px - 12, py + 20, "end"], ...others], {
+      color: `${color}-t`,
+      weight: 650,
+    });
+    return movable(dot(px, py, { color, r: 7, hollow }), `dot-${color}`) + label;
+  });
   const [ridgeX, ridgeY] = at(found.ridge);
-  parts.push(line(ridgeX, ridgeY, ridgeX, plot.bottom, { color: "muted", width: 1, dash: "3 4" }));
-  parts.push(text(ridgeX + 5, plot.bottom - 8, `ridge ${num(found.ridge)}`, { color: "muted" }));
-  if (shown && found.maxBatch > 0) {
-    const [first, last] = [1, Math.max(1, found.maxBatch)].map(
-      (batch) => roofline(MODELS[state.model], gpu, { ...state, batch }).decode,
-    );
-    const trail = [at(first), ...(first < found.ridge && last > found.ridge ? [at(found.ridge)] : []), at(last)];
-    parts.push(`<g opacity="0.38">${path(trail, { color: "sky", width: 11 })}</g>`);
-    for (const [batch, [x, y]] of [
-      [1, trail[0]],
-      [found.maxBatch, trail.at(-1)],
-    ])
-      parts.push(text(x - 9, y - 5, int(batch), { anchor: "end", size: 11, color: "muted" }));
-  }
+  const parts = [line(ridgeX, ridgeY, ridgeX, plot.bottom, { color: "muted", width: 1, dash: "3 4" })];
+  const peak = `${fixed(gpu.peak / 1e12, gpu.peak % 1e12 ? 1 : 0)} TFLOP/s`;
+  parts.push(labels.put(peak, [[plot.right, plot.Y(gpu.peak / 1e12) - 9, "end"]], { color: "muted" }));
+  const ground = [
+    [ridgeX + 5, plot.bottom - 8, "start"],
+    [ridgeX - 5, plot.bottom - 8, "end"],
+  ];
+  parts.push(labels.put(`ridge ${num(found.ridge)}`, ground, { color: "muted" }));
+  if (shown) parts.push(growth(found, state, env, { plot, at, x }, labels));
   parts.push(path([at(x.min), at(found.ridge), at(x.max)], { color: "ink", width: 2 }));
-  if (shown) {
-    const [limitX, limitY] = at(Math.min(found.ceiling, x.max));
-    if (found.ceiling < x.max) {
-      parts.push(line(limitX, limitY - 26, limitX, plot.bottom, { color: "blue", width: 1.5, dash: "6 4" }));
-      parts.push(
-        text(limitX - 5, limitY - 32, `decode ends at ${num(found.ceiling)}`, {
-          color: "blue-t",
-          anchor: limitX > plot.left + 130 ? "end" : "start",
-        }),
-      );
-    }
-  }
-  const slope = (Math.atan2(plot.Y(tera(1)) - plot.Y(tera(10)), plot.X(10) - plot.X(1)) * 180) / Math.PI;
   const [sx, sy] = at(narrow ? 1.4 : 1.2);
   parts.push(
-    `<g transform="translate(${px(sx)} ${px(sy - 12)}) rotate(${px(-slope)})">${text(0, 0, `${num(gpu.bandwidth / 1e12)} TB/s`, { color: "muted" })}</g>`,
+    labels.put(
+      `${num(gpu.bandwidth / 1e12)} TB/s`,
+      [
+        [sx - 8, sy - 14, "end"],
+        [sx - 20, sy - 26, "middle"],
+      ],
+      { color: "muted" },
+    ),
   );
-  parts.push(
-    text(plot.right, plot.Y(gpu.peak / 1e12) - 9, `${fixed(gpu.peak / 1e12, gpu.peak % 1e12 ? 1 : 0)} TFLOP/s`, {
-      anchor: "end",
-      color: "muted",
-    }),
-  );
-
-  const label = (intensity, color, name, note, hollow = false) => {
-    const [x, y] = at(Math.max(x0, intensity));
-    const end = x > width - 16 - 7.2 * Math.max(name.length, note.length);
-    const place = { anchor: end ? "end" : "start", color: `${color}-t` };
-    parts.push(dot(x, y, { color, r: 7, hollow }));
-    parts.push(text(end ? plot.right : x + 12, y + (end ? 25 : 20), name, { ...place, weight: 650 }));
-    parts.push(text(end ? plot.right : x + 12, y + (end ? 40 : 35), note, place));
-  };
-  label(
-    found.prefill,
-    "orange",
-    narrow ? "prefill" : `prefill, ${int(state.prompt)} tokens`,
-    `${num(found.prefill)} FLOP/B`,
-  );
-  const full = found.limit === "capacity";
-  label(
-    found.decode,
-    "blue",
-    `decode, batch ${int(state.batch)}`,
-    `${num(found.decode)} FLOP/B${full ? ", does not fit" : ""}`,
-    full,
-  );
-  return svg(
-    width,
-    height,
-    `Roofline of ${gpu.name}: decode at ${num(found.decode)}, prefill at ${num(found.prefill)}, ridge at ${num(found.ridge)} FLOP per byte`,
-    plot.svg + parts.join(""),
-  );
+  const words = `Roofline of ${gpu.name}: decode at ${num(found.decode)}, prefill at ${num(found.prefill)}, ridge at ${num(found.ridge)} FLOP per byte`;
+  return svg(width, height, words, plot.svg + parts.join("") + named.join(""));
 }
+
+const movable = (element, name) => element.replace(/^<\w+/, (tag) => `${tag} data-m="${name}"`);
 
 function view(state, env) {
   const model = MODELS[state.model];
   const { gpu } = env;
   const found = roofline(model, gpu, state);
   const binds = {
-    bandwidth: "bandwidth binds",
-    arithmetic: "arithmetic binds",
+    bandwidth: "memory-bound",
+    arithmetic: "compute-bound",
     capacity: "and it does not fit into memory",
   }[found.limit];
   const crossing =
@@ -158,7 +211,7 @@ function view(state, env) {
     `Decode at batch ${int(state.batch)} and ${int(state.context)} tokens of context: ${num(found.decode)} FLOP per byte, ridge ${num(found.ridge)}, ${binds}: ` +
     `${num(found.step * 1e3, 4)} ms a step, ${num(found.rate, 4)} tokens/s, ${percent(found.share, 1)} of peak arithmetic. ` +
     (env.shown ? `${crossing} ` : "") +
-    `Prefill of ${int(state.prompt)} tokens: ${num(found.prefill)} FLOP per byte, ${found.prefillLimit} binds.`;
+    `Prefill of ${int(state.prompt)} tokens: ${num(found.prefill)} FLOP per byte, ${found.prefillLimit === "bandwidth" ? "memory-bound" : "compute-bound"}.`;
   const batches = [...new Set([1, 8, 32, 64, state.batch, found.maxBatch])]
     .filter((batch) => batch > 0)
     .sort((a, b) => a - b);
@@ -174,8 +227,12 @@ function view(state, env) {
     ]),
     now: batches.indexOf(state.batch),
   };
-  const key = `<p class="key"><span><i style="background:${c("sky")};opacity:.45"></i>decode from batch 1 to ${int(found.maxBatch)}, where memory is full</span></p>`;
-  return { figure: picture(found, state, env) + (env.shown ? key : ""), say, table };
+  const trail = `<span><i style="background:${c("memory")};opacity:.4"></i>decode from batch 1 to ${int(found.maxBatch)}, where memory is full</span>`;
+  const key = `<p class="key"><span><i style="background:${c("memory")}"></i>bytes to move</span><span><i style="background:${c("work")}"></i>work to do</span>${env.shown ? trail : ""}</p>`;
+  const caption =
+    '<p class="note">One decode step. In each part the longer bar is the time it takes; while the other is shorter, that side of the GPU idles.</p>';
+  const figure = (env.shown ? stepBars(found, env) + caption : "") + picture(found, state, env) + key;
+  return { figure, say, table };
 }
 
 export default explorer({

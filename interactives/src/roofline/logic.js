@@ -9,6 +9,11 @@ export function roofline(model, gpu, { batch, context, prompt, weight_bits: bits
   const step = here.step(batch, context);
   const prefill = here.prefillFlops(prompt) / here.used(1, prompt);
   return {
+    // Linear layers, then attention: each as long as its bytes or its FLOPs take.
+    stages: [
+      here.operators(here.weights, 2 * model.params * batch),
+      here.operators(batch * context * here.kv, batch * context * here.attention),
+    ],
     ridge: ridge(gpu),
     decode: here.intensity(batch, context),
     step: step.seconds,

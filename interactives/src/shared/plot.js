@@ -11,15 +11,18 @@ const LIGHT = {
   blue: "#0072b2",
   orange: "#d55e00",
   green: "#009e73",
-  sky: "#56b4e9",
-  yellow: "#e69f00",
+  sky: "#3b8fc4",
+  yellow: "#b57d00",
   purple: "#b1568f",
   "blue-t": "#00639c",
   "orange-t": "#b04d00",
   "green-t": "#00734f",
   "purple-t": "#97437a",
 };
-export const c = (name) => `var(--x-${name},${LIGHT[name]})`;
+// Two colours carry the course: bytes on their way from memory, and arithmetic. A third is for drafts and guesses.
+const MEANING = { memory: "blue", work: "orange", draft: "purple" };
+const meant = (name) => name.replace(/^(memory|work|draft)/, (word) => MEANING[word]);
+export const c = (name) => `var(--x-${name},${LIGHT[meant(name)]})`;
 
 /** A number as an SVG coordinate. */
 export const px = (value) => (Math.round(value * 100) / 100).toString();
@@ -104,3 +107,53 @@ export const svg = (width, height, label, inner, { clip = false } = {}) =>
 /** Diagonal hatching for what is reserved and unused: told from a plain colour by every eye and on paper. */
 export const hatch = (id, color = "muted") =>
   `<pattern id="${id}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line x1="0" y1="0" x2="0" y2="6" stroke="${c(color)}" stroke-width="1.6"/></pattern>`;
+
+const WIDE = 0.6; // of the font size: how wide a letter is taken to be
+const LINE = 15;
+
+/**
+ * Places labels by rule: the first place that is free and inside the picture, else none. What is put first wins.
+ * A place is [x, y, anchor]: y is the first line's ground.
+ */
+export class Labels {
+  constructor(width, height) {
+    Object.assign(this, { width, height, taken: [] });
+  }
+
+  /** Keep labels away from a part of the picture, such as a dot. */
+  keepOff(x, y, width, height) {
+    this.taken.push([x, y, x + width, y + height]);
+  }
+
+  /** SVG of one label of one or more lines, or "" where there is no room. */
+  put(words, places, options = {}) {
+    const lines = [words].flat();
+    const size = options.size ?? 12;
+    const long = Math.max(...lines.map((one) => one.length)) * size * WIDE;
+    for (const [x, y, anchor = "start"] of places) {
+      const left = x - { start: 0, middle: long / 2, end: long }[anchor];
+      const box = [left, y - size, left + long, y + (lines.length - 1) * LINE + 3];
+      if (!this.#free(box)) continue;
+      this.taken.push(box);
+      return lines
+        .map((one, i) => text(x, y + i * LINE, one, { ...options, anchor, weight: i ? 400 : options.weight }))
+        .join("");
+    }
+    return "";
+  }
+
+  #free([left, top, right, bottom]) {
+    if (left < 0 || top < 0 || right > this.width || bottom > this.height) return false;
+    return this.taken.every(([l, t, r, b]) => right <= l || left >= r || bottom <= t || top >= b);
+  }
+}
+
+/** Places around a point, the nearest sides first. */
+export const around = (x, y, r = 12) => [
+  [x + r, y + r + 8, "start"],
+  [x - r, y - r, "end"],
+  [x + r, y - r, "start"],
+  [x - r, y + r + 8, "end"],
+  [x, y - r - 22, "middle"],
+  [x, y + r + 26, "middle"],
+];

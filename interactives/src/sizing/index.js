@@ -3,7 +3,7 @@ import { stops } from "../shared/controls.js";
 import { explorer } from "../shared/explorer.js";
 import { bytes, fixed, int, num, plural } from "../shared/format.js";
 import { contextSlider, MODELS, modelChoice } from "../shared/models.js";
-import { hatch, line, rect, svg, text, ticks } from "../shared/plot.js";
+import { hatch, Labels, line, rect, svg, ticks } from "../shared/plot.js";
 import { bill } from "./logic.js";
 
 const controls = (state) => [
@@ -64,97 +64,94 @@ const PARTS = [
   ["scales", "purple", "scales"],
   ["KV cache", "orange", "kv"],
 ];
+const BAR = { top: 64, height: 46 };
+
+/** The GPUs side by side, the reserve of each hatched. */
+function cards(state, gpu, X, id, labels) {
+  const parts = [`<defs>${hatch(`${id}-free`)}</defs>`];
+  const name = (i) => (state.n_gpus > 1 ? `GPU ${i + 1}` : gpu.name);
+  for (let i = 0; i < state.n_gpus; i++) {
+    const [from, to] = [X(i * gpu.memory), X((i + 1) * gpu.memory)];
+    const free = (to - from) * (state.reserve / 100);
+    parts.push(rect(from, BAR.top, to - from, BAR.height, { fill: "soft", stroke: "muted" }));
+    if (free) parts.push(rect(to - free, BAR.top, free, BAR.height, { fill: `url(#${id}-free)` }));
+    const place = [(from + to) / 2, BAR.top + BAR.height + 17, "middle"];
+    if (to - from > 24) parts.push(labels.put(name(i), [place], { color: "muted", halo: false }));
+  }
+  return parts.join("");
+}
+
+/** Where a byte lies: parts are laid over the GPUs in turn, and the reserve at the end of each is left out. */
+const placeOf = (size, usable, memory) => {
+  const card = Math.floor(size / usable + 1e-12);
+  return card * memory + (size - card * usable);
+};
+
+/** One part of the bill, from byte `from` to byte `to`, cut at the ends of the GPUs; what is beyond the last is paler. */
+function segments(from, to, color, usable, { gpu, n, X }) {
+  const parts = [];
+  for (let at = from; at < to - 1; ) {
+    const card = Math.floor(at / usable + 1e-12);
+    const end = Math.min(to, (card + 1) * usable);
+    const wide = Math.max(1, X(end - at) - X(0));
+    const opacity = card >= n ? 0.45 : 1;
+    const x = X(placeOf(at, usable, gpu.memory));
+    parts.push(rect(x, BAR.top + 5, wide, BAR.height - 10, { fill: color, opacity }));
+    at = end;
+  }
+  return parts.join("");
+}
+
+function content(found, state, gpu, X, labels) {
+  const usable = gpu.memory * (1 - state.reserve / 100);
+  const parts = [];
+  let at = 0;
+  for (const [name, color, key] of PARTS) {
+    const to = at + found[key];
+    parts.push(segments(at, to, color, usable, { gpu, n: state.n_gpus, X }));
+    const middle = X(placeOf((at + to) / 2, usable, gpu.memory));
+    const rows = [0, 1, 2].map((row) => BAR.top - 8 - row * 17);
+    const places = rows.flatMap((y) => [
+      [middle, y, "middle"],
+      [middle - 6, y, "start"],
+      [middle + 6, y, "end"],
+    ]);
+    const words = `${name} ${bytes(found[key])}`;
+    if (found[key] > 0) parts.push(labels.put(words, places, { color: `${color}-t`, weight: 650 }));
+    at = to;
+  }
+  if (found.need <= usable * state.n_gpus) return parts.join("");
+  const end = X(found.total);
+  const y = BAR.top + BAR.height + 36;
+  const words = `memory ends at ${bytes(found.total)}`;
+  parts.push(line(end, BAR.top - 4, end, BAR.top + BAR.height + 6, { color: "ink", width: 3 }));
+  const places = [
+    [end, y, "middle"],
+    [end + 4, y, "end"],
+    [end - 4, y, "start"],
+  ];
+  return parts.join("") + labels.put(words, places, { weight: 650 });
+}
 
 function picture(found, state, { gpu, width, shown, id }) {
-  const n = state.n_gpus;
-  const barTop = 64;
-  const barHeight = 46;
   const height = 192;
   const [left, right] = [6, width - 6];
   const most = shown ? Math.max(found.total, found.need + found.reserve) : found.total;
   const X = (value) => left + (value / (most * 1.02)) * (right - left);
-  const parts = [`<defs>${hatch(`${id}-free`)}</defs>`];
-  for (let i = 0; i < n; i++) {
-    const [from, to] = [X(i * gpu.memory), X((i + 1) * gpu.memory)];
-    parts.push(rect(from, barTop, to - from, barHeight, { fill: "soft", stroke: "muted" }));
-    if (state.reserve)
-      parts.push(
-        rect(to - (to - from) * (state.reserve / 100), barTop, (to - from) * (state.reserve / 100), barHeight, {
-          fill: `url(#${id}-free)`,
-        }),
-      );
-    if (to - from > 66)
-      parts.push(
-        text((from + to) / 2, barTop + barHeight + 17, n > 1 ? `GPU ${i + 1}` : gpu.name, {
-          anchor: "middle",
-          color: "muted",
-          halo: false,
-        }),
-      );
-  }
-  if (shown) {
-    // Each part is laid over the GPUs in turn; the reserve at the end of each is left out.
-    let at = 0;
-    const usable = gpu.memory * (1 - state.reserve / 100);
-    const place = (size) => Math.floor(size / usable) * gpu.memory + (size % usable);
-    let labelAt = -1;
-    for (const [name, color, key] of PARTS) {
-      let [from, to] = [at, at + found[key]];
-      const first = from;
-      while (from < to - 1) {
-        const end = Math.min(to, (Math.floor(from / usable + 1e-12) + 1) * usable);
-        const x = X(
-          Math.floor(from / usable + 1e-12) * gpu.memory + (from - Math.floor(from / usable + 1e-12) * usable),
-        );
-        const beyond = Math.floor(from / usable + 1e-12) >= n;
-        parts.push(
-          rect(x, barTop + 5, Math.max(1, X(end - from) - X(0)), barHeight - 10, {
-            fill: color,
-            opacity: beyond ? 0.45 : 1,
-          }),
-        );
-        from = end;
-      }
-      at = to;
-      if (found[key] > 0) {
-        const middle = X(place((first + to) / 2));
-        labelAt++;
-        const y = barTop - 8 - (labelAt % 3) * 17;
-        const anchor = middle < 90 ? "start" : middle > width - 110 ? "end" : "middle";
-        const x =
-          anchor === "start"
-            ? Math.max(left, X(place(first)))
-            : anchor === "end"
-              ? Math.min(right, middle + 20)
-              : middle;
-        parts.push(text(x, y, `${name} ${bytes(found[key])}`, { anchor, color: `${color}-t`, weight: 650 }));
-      }
-    }
-    if (found.need > usable * n) {
-      parts.push(line(X(found.total), barTop - 4, X(found.total), barTop + barHeight + 6, { color: "ink", width: 3 }));
-      parts.push(
-        text(X(found.total), barTop + barHeight + 36, `memory ends at ${bytes(found.total)}`, {
-          anchor: X(found.total) > width - 120 ? "end" : "middle",
-          weight: 650,
-        }),
-      );
-    }
-  }
+  const labels = new Labels(width, height);
+  const parts = [cards(state, gpu, X, id, labels)];
+  if (shown) parts.push(content(found, state, gpu, X, labels));
   const axis = height - 22;
+  parts.push(line(left, axis - 8, right, axis - 8, { color: "muted", width: 1 }));
+  parts.push(labels.put("GB", [[right, axis + 9, "end"]], { color: "muted", halo: false }));
   for (const value of ticks({ min: 0, max: most / 1e9 }, Math.max(3, Math.round(width / 110)))) {
     const x = X(value * 1e9);
     parts.push(line(x, axis - 8, x, axis - 4, { color: "muted", width: 1 }));
-    parts.push(
-      text(x, axis + 9, int(value), {
-        anchor: value === 0 ? "start" : x > width - 30 ? "end" : "middle",
-        color: "muted",
-        halo: false,
-      }),
-    );
+    const place = value === 0 ? [x, axis + 9, "start"] : [x, axis + 9, "middle"];
+    parts.push(labels.put(int(value), [place], { color: "muted", halo: false }));
   }
-  parts.push(line(left, axis - 8, right, axis - 8, { color: "muted", width: 1 }));
-  parts.push(text(right, height - 1, "GB", { anchor: "end", color: "muted", halo: false }));
-  return svg(width, height, `${bytes(found.need)} on ${plural(n, "GPU")} of ${bytes(gpu.memory)}`, parts.join(""));
+  const words = `${bytes(found.need)} on ${plural(state.n_gpus, "GPU")} of ${bytes(gpu.memory)}`;
+  return svg(width, height, words, parts.join(""));
 }
 
 function view(state, env) {
@@ -166,7 +163,7 @@ function view(state, env) {
     ? `${on}: ${bytes(found.total)}, of which ${bytes(found.reserve)} are kept free.`
     : `${model.name} with ${plural(state.sequences, "sequence")} of ${int(state.context)} tokens takes ${bytes(found.need)}. ` +
       (found.fits
-        ? `It fits on ${on}${found.needed < state.n_gpus ? ` (${int(found.needed)} would do)` : ""}: at best ${num(found.step * 1e3, 3)} ms a step, ${num(found.rate, 3)} tokens/s together, ${found.limit} binds. Room for ${plural(found.most, "sequence")} in all.`
+        ? `It fits on ${on}${found.needed < state.n_gpus ? ` (${int(found.needed)} would do)` : ""}: at best ${num(found.step * 1e3, 3)} ms a step, ${num(found.rate, 3)} tokens/s together, ${found.limit === "bandwidth" ? "memory-bound" : "compute-bound"}. Room for ${plural(found.most, "sequence")} in all.`
         : `It does not fit on ${on}: ${int(found.needed)} are needed${found.most ? `, or at most ${plural(found.most, "sequence")}.` : found.payload + found.scales > found.total - found.reserve ? ": the weights alone are too large." : "."}`);
   const verdict = shown
     ? `<p class="${found.fits ? "right" : "wrong"}">${found.fits ? "✓ Fits" : "✗ Does not fit"}${found.fits ? "" : `: ${int(found.needed)} GPUs needed`}</p>`

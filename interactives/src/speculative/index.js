@@ -125,103 +125,125 @@ function histogram(counts, { p, q }, words, { width }, rule) {
 
 const run = (state) => round(places(state), state, numbers(state.seed));
 
-function view(state, env) {
-  const all = places(state);
-  const { drafted, steps } = run(state);
-  const { shown, still, width } = env;
-  const open = still ? steps.length : Math.min(env.local.open ?? 0, steps.length); // revealed steps
-  const counts = env.local.counts ?? [0, 0, 0];
-  const n = counts.reduce((sum, count) => sum + count, 0);
-  const word = (place, token) => WORDS[place][token];
+const word = (place, token) => WORDS[place][token];
 
+/** The prompt, the drafted words with what became of them, and the word that the target wrote itself. */
+function sentence({ drafted, steps }, open) {
+  const fates = {
+    kept: ["✓ ", `border-color:${c("green")};color:${c("green-t")}`],
+    refused: ["✗ ", `border-color:${c("orange")};color:${c("orange-t")};text-decoration:line-through`],
+    dropped: ["", "opacity:.55;text-decoration:line-through"],
+    unknown: ["", ""],
+  };
+  const fateOf = (i) => {
+    if (i < open && steps[i]) return steps[i].accepted ? "kept" : "refused";
+    return i >= steps.length && open === steps.length ? "dropped" : "unknown";
+  };
   const chips = drafted.map((token, i) => {
-    const step = steps[i];
-    const mark = i >= open || !step || step.bonus ? "" : step.accepted ? "✓ " : "✗ ";
-    const style =
-      mark === "✓ "
-        ? `border-color:${c("green")};color:${c("green-t")}`
-        : mark === "✗ "
-          ? `border-color:${c("orange")};color:${c("orange-t")};text-decoration:line-through`
-          : i >= steps.length && open === steps.length
-            ? "opacity:.55;text-decoration:line-through"
-            : "";
+    const [mark, style] = fates[fateOf(i)];
     return `<span style="border:1.5px solid ${c("muted")};border-radius:6px;padding:.05rem .5rem;${style}">${mark}${esc(word(i, token))}</span>`;
   });
   const last = open ? steps[open - 1] : null;
-  const own =
-    last && (last.bonus || !last.accepted)
-      ? `<span style="border:1.5px solid ${c("blue")};border-radius:6px;padding:.05rem .5rem;color:${c("blue-t")};font-weight:650">${esc(word(last.place, last.chosen))}</span>`
-      : "";
-  const sentence = `<div class="row"><span>${PROMPT}</span>${chips.join("")}${own}</div>`;
-
-  const next = open < steps.length ? steps[open] : null;
-  const showing = next ?? last;
-  let stage = "";
-  if (shown) {
-    const { p, q } = all[showing.place];
-    const refused = !next && !showing.accepted;
-    const legend = `<p class="key"><span><i style="background:${c("blue")}"></i>p, target</span><span><i style="background:${c("orange")}"></i>q, draft</span>${refused && state.rule === "exact" ? `<span><i style="background:${c("green")}"></i>what p has more than q, made to sum to 1</span>` : ""}</p>`;
-    stage =
-      legend +
-      bars(all[showing.place], WORDS[showing.place], {
-        width: Math.min(width, 520),
-        marked: showing.bonus ? -1 : showing.token,
-        rest: refused && state.rule === "exact" ? residual(p, q) : null,
-      });
-    if (next && !still) {
-      const told = next.bonus
-        ? "All drafted words were kept. The target's own distribution is there for one place more: a bonus word, for free."
-        : state.rule === "greedy"
-          ? `The draft's favourite is “${word(next.place, next.token)}”. It is kept if it is the target's favourite too.`
-          : `The draft drew “${word(next.place, next.token)}”: p/q = ${fixed(p[next.token], 2)} / ${fixed(q[next.token], 2)}. A number u is drawn evenly from 0 to 1; the word is kept if u < p/q.`;
-      const buttons = next.bonus
-        ? `<button class="main" data-act="step" data-key="step">Take it</button>`
-        : `<span>Your prediction:</span><button data-act="step" data-say="kept" data-key="kept">Kept</button><button data-act="step" data-say="refused" data-key="refused">Refused</button>`;
-      stage += `<p>${esc(told)}</p><div class="row">${buttons}</div>`;
-    }
+  if (last && (last.bonus || !last.accepted)) {
+    const style = `border:1.5px solid ${c("blue")};border-radius:6px;padding:.05rem .5rem;color:${c("blue-t")};font-weight:650`;
+    chips.push(`<span style="${style}">${esc(word(last.place, last.chosen))}</span>`);
   }
-  const outcome =
-    last && shown
-      ? `<p class="fade" data-fade="outcome-${open}" tabindex="-1" data-key="outcome">${env.local.said ?? ""}${esc(outcomeOf(state, last, all))}</p>`
-      : "";
-  const finished = open === steps.length && shown;
-  const again =
-    finished && !still
-      ? '<div class="row"><button class="main" data-act="next" data-key="kept">Next round</button></div>'
-      : "";
-  const many = shown
-    ? `<p class="sub">The first word of many rounds <span class="note">· ${plural(n, "round")}</span></p><p class="key"><span><i style="background:${c("sky")}"></i>came out</span><span><i style="background:${c("blue")};height:3px"></i>${state.rule === "greedy" ? "the target's favourite" : "p, target"}</span><span><i style="background:repeating-linear-gradient(90deg,${c("orange")} 0 4px,transparent 4px 7px);height:2px"></i>q, draft</span></p>${histogram(counts, all[0], WORDS[0], { width: Math.min(width, 520) }, state.rule)}${still ? "" : `<div class="row"><span>Run</span>${[1, 100, 1000, 10000].map((rounds) => `<button data-act="many" data-n="${rounds}" data-key="many-${rounds}">+${int(rounds)}</button>`).join("")}</div>`}`
-    : "";
-  const tokens = finished ? `${plural(steps.length, "token")} for one pass of the target. ` : "";
-  const off = n
-    ? Math.max(
-        ...counts.map((count, i) =>
-          Math.abs(count / n - (state.rule === "greedy" ? Number(i === argmax(all[0].p)) : all[0].p[i])),
-        ),
-      )
-    : 0;
-  const say = !shown
-    ? `The draft wrote ${plural(state.k, "word")}: ${drafted.map((token, i) => `“${word(i, token)}”`).join(" ")}.`
-    : (last
-        ? `${outcomeOf(state, last, all)} `
-        : `The draft wrote: ${drafted.map((token, i) => `“${word(i, token)}”`).join(" ")}. `) +
-      tokens +
-      (n
-        ? `After ${plural(n, "round")} the shares of the first word are within ${percent(off, 1)} of ${state.rule === "greedy" ? "the target's favourite" : "p"}.`
-        : "");
+  return `<div class="row"><span>${PROMPT}</span>${chips.join("")}</div>`;
+}
+
+const swatch = (color, words, more = "") => `<span><i style="background:${c(color)}${more}"></i>${words}</span>`;
+
+/** The two distributions at the place that is judged, after a refusal with the residual. */
+function distributions(state, showing, judged, all, width) {
+  const { p, q } = all[showing.place];
+  const rest = judged && !showing.accepted && state.rule === "exact" ? residual(p, q) : null;
+  const more = rest ? swatch("green", "what p has more than q, made to sum to 1") : "";
+  const marked = showing.bonus ? -1 : showing.token;
+  const legend = `<p class="key">${swatch("blue", "p, target")}${swatch("orange", "q, draft")}${more}</p>`;
+  return legend + bars(all[showing.place], WORDS[showing.place], { width: Math.min(width, 520), marked, rest });
+}
+
+/** What comes next, and the buttons with which the learner predicts it. */
+function prediction(state, next, { p, q }) {
+  const say = (what, name) => `<button data-act="step" data-say="${what}" data-key="${what}">${name}</button>`;
+  if (next.bonus) {
+    const told =
+      "All drafted words were kept. The target's own distribution is there for one place more: a bonus word, for free.";
+    return `<p>${told}</p><div class="row"><button class="main" data-act="step" data-key="step">Take it</button></div>`;
+  }
+  const drawn = word(next.place, next.token);
+  const told =
+    state.rule === "greedy"
+      ? `The draft's favourite is “${drawn}”. It is kept if it is the target's favourite too.`
+      : `The draft drew “${drawn}”: p/q = ${fixed(p[next.token], 2)} / ${fixed(q[next.token], 2)}. A number u is drawn evenly from 0 to 1; the word is kept if u < p/q.`;
+  const buttons = `<span>Your prediction:</span>${say("kept", "Kept")}${say("refused", "Refused")}`;
+  return `<p>${esc(told)}</p><div class="row">${buttons}</div>`;
+}
+
+function manyRounds(state, counts, n, { p, q }, { width, still }) {
+  const target = state.rule === "greedy" ? "the target's favourite" : "p, target";
+  const dashes = `repeating-linear-gradient(90deg,${c("orange")} 0 4px,transparent 4px 7px);height:2px`;
+  const key = `<p class="key">${swatch("sky", "came out")}${swatch("blue", target, ";height:3px")}<span><i style="background:${dashes}"></i>q, draft</span></p>`;
+  const run = [1, 100, 1000, 10000].map(
+    (rounds) => `<button data-act="many" data-n="${rounds}" data-key="many-${rounds}">+${int(rounds)}</button>`,
+  );
+  const buttons = still ? "" : `<div class="row"><span>Run</span>${run.join("")}</div>`;
+  const title = `<p class="sub">The first word of many rounds <span class="note">· ${plural(n, "round")}</span></p>`;
+  return title + key + histogram(counts, { p, q }, WORDS[0], { width: Math.min(width, 520) }, state.rule) + buttons;
+}
+
+/** The share of the first word that is furthest from what it tends to. */
+function furthest(state, counts, n, p) {
+  const target = p.map((value, i) => (state.rule === "greedy" ? Number(i === argmax(p)) : value));
+  return Math.max(...counts.map((count, i) => Math.abs(count / n - target[i])));
+}
+
+function sayRound(state, { drafted, steps }, all, { shown, last, finished, counts, n }) {
+  const words = drafted.map((token, i) => `“${word(i, token)}”`).join(" ");
+  if (!shown) return `The draft wrote ${plural(state.k, "word")}: ${words}.`;
+  const parts = [last ? outcomeOf(state, last, all) : `The draft wrote: ${words}.`];
+  if (finished) parts.push(`${plural(steps.length, "token")} for one pass of the target.`);
+  if (n) {
+    const target = state.rule === "greedy" ? "the target's favourite" : "p";
+    const off = percent(furthest(state, counts, n, all[0].p), 1);
+    parts.push(`After ${plural(n, "round")} the shares of the first word are within ${off} of ${target}.`);
+  }
+  return parts.join(" ");
+}
+
+function view(state, env) {
+  const all = places(state);
+  const made = run(state);
+  const { steps } = made;
+  const { shown, still } = env;
+  const open = still ? steps.length : Math.min(env.local.open ?? 0, steps.length); // revealed steps
+  const counts = env.local.counts ?? [0, 0, 0];
+  const n = counts.reduce((sum, count) => sum + count, 0);
+  const last = open ? steps[open - 1] : null;
+  const next = steps[open] ?? null;
+  const finished = next === null && shown;
+  const parts = [sentence(made, open)];
+  if (shown) {
+    const told = last ? `${env.local.said ?? ""}${esc(outcomeOf(state, last, all))}` : "";
+    if (last) parts.push(`<p class="fade" data-fade="outcome-${open}" tabindex="-1" data-key="outcome">${told}</p>`);
+    parts.push(distributions(state, next ?? last, next === null, all, env.width));
+    if (next && !still) parts.push(prediction(state, next, all[next.place]));
+    const again = '<div class="row"><button class="main" data-act="next" data-key="kept">Next round</button></div>';
+    if (finished && !still) parts.push(again);
+    parts.push(manyRounds(state, counts, n, all[0], env));
+  }
+  const { p, q } = all[0];
+  const rest = residual(p, q);
   const table = {
-    caption: `First place, ${state.rule} rule; the draft is accepted in ${percent(acceptance(all[0].p, all[0].q))} of all rounds (exact rule)`,
+    caption: `First place, ${state.rule} rule; the draft is accepted in ${percent(acceptance(p, q))} of all rounds (exact rule)`,
     head: ["Word", "p, target", "q, draft", "min(p, q)", "Residual", `Came out, ${int(n)} rounds`],
     rows: WORDS[0].map((name, i) => [
       name,
-      fixed(all[0].p[i], 3),
-      fixed(all[0].q[i], 3),
-      fixed(Math.min(all[0].p[i], all[0].q[i]), 3),
-      fixed(residual(all[0].p, all[0].q)[i], 3),
+      ...[p[i], q[i], Math.min(p[i], q[i]), rest[i]].map((value) => fixed(value, 3)),
       n ? percent(counts[i] / n, 1) : "–",
     ]),
   };
-  return { figure: sentence + outcome + stage + again + many, say, table };
+  return { figure: parts.join(""), say: sayRound(state, made, all, { shown, last, finished, counts, n }), table };
 }
 
 function outcomeOf(state, step, all) {
