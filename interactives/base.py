@@ -1,4 +1,4 @@
-"""What every interactive figure is: one ES module, a few traits, and a form for paper.
+"""The base of every interactive figure: one ES module, a few traits, and a form for paper.
 
 The same module draws in JupyterLab, where anywidget gives it a model object tied to the kernel, and on a page without a
 kernel, where `static/host.js` gives it a model object tied to the address. A cell's output therefore carries both: the

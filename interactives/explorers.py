@@ -35,7 +35,7 @@ def _number(default: float, low: float, high: float) -> traitlets.TraitType:
 
 
 class RooflineExplorer(GpuExplorer):
-    """Decode and prefill under a GPU's roof: FLOPs per byte, and what binds."""
+    """Decode and prefill under a GPU's roof: FLOPs per byte, and whether bytes or FLOPs set the time."""
 
     _figure = "roofline"
     _esm = script("roofline")

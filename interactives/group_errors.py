@@ -21,7 +21,7 @@ BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito: told apa
 
 @dataclass(frozen=True)
 class GroupPoint:
-    """What one group size costs and what it loses. Errors are fractions: RMS of the error over RMS of the weights."""
+    """Cost and loss of one group size. Errors are fractions: RMS of the error over RMS of the weights."""
 
     group_size: int  # weights that share a scale
     bits: int  # of one quantized weight

@@ -1,6 +1,6 @@
 """Questions to a learner, for a cell and the page: `Quiz`, `OpeningQuestions`, `ClosingQuestions`, `Predict`.
 
-What is asked comes from a lesson's quiz file (`quiz`), or for `Predict` from the cell itself. Answers stay in the
+The questions come from a lesson's quiz file (`quiz`), or for `Predict` from the cell itself. Answers stay in the
 browser (`src/shared/store.js`). On paper the questions stand without their answers.
 """
 
@@ -36,7 +36,7 @@ class _OfLesson(_Asked):
         super().__init__(data=self.pick(load(lesson).as_json()))
 
     def pick(self, data: dict[str, Any]) -> dict[str, Any]:
-        """What of the file this one asks."""
+        """Return the part of the file that this widget asks."""
         return data
 
     def questions(self) -> tuple[Question, ...]:

@@ -56,7 +56,7 @@ class Question:
 
 @dataclass(frozen=True)
 class QuizFile:
-    """What one file holds. `pass_mark` of `len(questions)` earn `xp` points."""
+    """The content of one file. `pass_mark` of `len(questions)` earn `xp` points."""
 
     lesson: str
     title: str

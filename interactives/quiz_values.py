@@ -1,4 +1,4 @@
-"""What a quiz file may say: expressions over the course's own functions, and texts with {fields} of them.
+"""The language of quiz files: expressions over the course's own functions, and texts with {fields} of them.
 
 An expression sees all functions of `reference_impl.bounds.arithmetic`, `batching`, `quantization.report` and
 `speculative.greedy`, `MODELS`, `GPUS`, `Deployment`, `math`, the values that the question varies, and what `let`

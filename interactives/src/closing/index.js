@@ -1,4 +1,4 @@
-// The opening questions again, the first answers beside; then the key and why. What is still wrong comes back later.
+// The opening questions again, with the first answers beside them; then the key and why. Questions still answered wrongly come back later.
 
 import { variantIndex } from "../shared/answers.js";
 import { ask } from "../shared/asking.js";

@@ -1,4 +1,4 @@
-// What one group size did to a measured matrix. A point: {size, bits, cost, error, expected, shares}, the last one the
+// The effect of one group size on a measured matrix. A point: {size, bits, cost, error, expected, shares}, the last one the
 // share of the weights on each level, lowest first.
 
 export const toZero = ({ shares }) => shares[(shares.length - 1) / 2];

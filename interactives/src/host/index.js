@@ -32,7 +32,7 @@ function fromText(text, like) {
 const toText = (value) =>
   Array.isArray(value) ? value.join(",") : typeof value === "boolean" ? (value ? "1" : "0") : String(value);
 
-/** What a figure knows: get, set, on, off, save_changes. What differs from the start is written into the address. */
+/** The model object of a figure: get, set, on, off, save_changes. Differences from the start go into the address. */
 class PageModel {
   constructor(state, id) {
     this.start = { ...state };

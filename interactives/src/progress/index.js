@@ -1,4 +1,4 @@
-// What the browser remembers, shown, and taken along as a file: points, quizzes, programs, streak, export, import.
+// Shows everything that the browser remembers, and exports and imports it as a file: points, quizzes, programs, streak, export, import.
 // State: `lessons` [[id, title, xp]] and `programs` [[id, title, xp]] of the course.
 
 import { localDay } from "../shared/days.js";

@@ -51,7 +51,7 @@ export function frame(weights, given) {
   return { at, limit: roundUp(Math.max(8 * others, given ? sizes[at] * 1.05 : 0)), spread: roundUp(1.5 * others) };
 }
 
-/** What one choice costs and loses; `at` is the place of the outlier. */
+/** Cost and loss of one choice; `at` is the place of the outlier. */
 export function measure(weights, { bits, group, outlier }, at) {
   const list = weights.map((weight, i) => (i === at ? outlier : weight));
   const { q, scales, restored } = quantize(list, bits, group);

@@ -41,11 +41,11 @@ function questionOf(item, quizzes) {
   };
 }
 
-/** What is said when nothing more is due. */
+/** The words for when nothing more is due. */
 function finishedWords(answered) {
   const next = store().daysUntilDue();
   const done = answered ? `Done for today: ${answered} answered.` : "Nothing is due today.";
-  const none = "What you miss in a quiz or predict wrongly comes back here, from the next day on.";
+  const none = "Questions you miss in a quiz and predictions that were wrong come back here, from the next day on.";
   return `${done} ${next === null ? none : `The next question comes back ${days(next)}.`}`;
 }
 

@@ -1,4 +1,4 @@
-// What a question draws and how an answer is judged: pure, and without arithmetic on keys, which Python computed.
+// Draws a question's variant and order, reads answers and judges them. Pure functions; Python has computed every key.
 
 /** A small seeded generator (mulberry32): the same try of the same question looks the same in every browser. */
 export function seeded(text) {

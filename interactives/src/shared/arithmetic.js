@@ -58,7 +58,7 @@ export function deploy(model, gpu, { bits = 16, group = 0, kvBits = 16, n = 1 } 
     flops,
     fits: weights <= memory,
     intensity: (batch, context) => (batch * flops(context)) / used(batch, context),
-    /** What the intensity tends to as the batch grows. */
+    /** The limit of the intensity as the batch grows. */
     limitIntensity: (context) => flops(context) / (context * kv),
     limit: (batch, context) => (used(batch, context) > memory ? "capacity" : step(batch, context).limit),
     maxSequences: (context) => (weights > memory ? 0 : Math.floor((memory - weights) / (kv * context))),

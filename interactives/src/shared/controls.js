@@ -74,7 +74,7 @@ function markup(spec, id) {
   throw new Error(`no control ${spec.kind}`);
 }
 
-/** What is wrong with the text of a number box, or "" with its value. */
+/** Read the text of a number box: {value, fault: ""}, or {fault} in words. */
 function readNumber(spec, text) {
   const { value } = parseNumber(text, spec.unit);
   const listed = !spec.only || spec.stops.includes(value);

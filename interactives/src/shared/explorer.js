@@ -132,7 +132,7 @@ class Explorer {
     return clean(this.def, Object.fromEntries(keys.map((key) => [key, this.model.get(key)])), this.env());
   }
 
-  /** What the author of the page or cell set, whatever the address or the learner changed since. */
+  /** The settings of the page's or cell's author, without the changes of the address and the learner. */
   #startState() {
     const given = this.model.get("start") ?? {};
     const start = clean(this.def, { ...given, gpu: this.model.get("gpu") }, this.env());

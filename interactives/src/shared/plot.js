@@ -112,7 +112,7 @@ const WIDE = 0.6; // of the font size: how wide a letter is taken to be
 const LINE = 15;
 
 /**
- * Places labels by rule: the first place that is free and inside the picture, else none. What is put first wins.
+ * Places labels by rule: the first place that is free and inside the picture, else none. Labels put first win.
  * A place is [x, y, anchor]: y is the first line's ground.
  */
 export class Labels {

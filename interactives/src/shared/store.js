@@ -1,4 +1,4 @@
-// What the browser remembers of a learner: points, answers, programs, the review queue, the streak. One JSON document in
+// Everything that the browser remembers of a learner: points, answers, programs, the review queue, the streak. One JSON document in
 // localStorage, for quizzes, predictions, figures and practice alike; nothing leaves the browser unless it is exported.
 // Where the browser cannot store it, it stays in the page's memory and the learner is told once.
 //
@@ -87,7 +87,7 @@ export class Store {
     return emptyDocument();
   }
 
-  /** What an earlier page laid aside although most of it was good. */
+  /** The good part of a document that an earlier page laid aside. */
   #recovered() {
     const aside = this.#kept(UNREADABLE);
     return (aside !== null && mend(parse(aside))) || emptyDocument();
@@ -217,7 +217,7 @@ export class Store {
 
   // --- questions of the figures
 
-  /** What was answered to a figure's question: {guess}, guess null where it was shown without one; null if not asked. */
+  /** The answer to a figure's question: {guess}, guess null where it was shown without one; null if not asked yet. */
   figureAnswer(id, text) {
     const { figures } = this.read();
     return figures[id] ?? figures[byText(text)] ?? null;
@@ -248,7 +248,7 @@ export class Store {
     document.review[id] = { ...item, card: plain(scheduler.next(card, noon, Rating.Again).card) };
   }
 
-  /** What is due by the end of this local day, the longest due first: [{id, kind, ...}]. */
+  /** The items due by the end of this local day, the longest due first: [{id, kind, ...}]. */
   due() {
     const today = localDay(this.now());
     return Object.entries(this.read().review)

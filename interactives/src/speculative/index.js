@@ -93,7 +93,7 @@ function bars({ p, q }, words, { width, marked = -1, rest = null }) {
   );
 }
 
-/** What came out against what p says. */
+/** The shares that came out, beside p. */
 function histogram(counts, { p, q }, words, { width }, rule) {
   const n = counts.reduce((sum, count) => sum + count, 0);
   const height = 150;
@@ -163,7 +163,7 @@ function distributions(state, showing, judged, all, width) {
   return legend + bars(all[showing.place], WORDS[showing.place], { width: Math.min(width, 520), marked, rest });
 }
 
-/** What comes next, and the buttons with which the learner predicts it. */
+/** The next step in words, and the buttons with which the learner predicts it. */
 function prediction(state, next, { p, q }) {
   const say = (what, name) => `<button data-act="step" data-say="${what}" data-key="${what}">${name}</button>`;
   if (next.bonus) {

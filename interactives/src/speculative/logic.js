@@ -42,7 +42,7 @@ export function acceptOrResample(p, q, token, u, v) {
 /** q moved towards p: 0 leaves it, 1 makes it p. */
 export const closer = (p, q, share) => q.map((value, i) => value + share * (p[i] - value));
 
-/** What a round shows, one entry per judged place: the draw, the odds, the outcome. The last entry is the bonus token. */
+/** The steps of a round, one entry per judged place: the draw, the odds, the outcome. The last entry is the bonus token. */
 export function round(places, { rule, k }, next) {
   const steps = [];
   const greedy = rule === "greedy";

@@ -1,4 +1,4 @@
-// Batching timeline: one seeded workload under three rules. Who waits, for how long, and whose answer stalls.
+// Batching timeline: one seeded workload under three scheduling rules, with the waits and the stalls of each request.
 import { WORKLOADS } from "../generated/constants.js";
 import { explorer } from "../shared/explorer.js";
 import { int, num, seconds as show, tick } from "../shared/format.js";

@@ -1,4 +1,4 @@
-// Who is in the next forward pass: the rule of reference_impl/engine/scheduler.py (static, continuous, with a token budget), and
+// The requests of the next forward pass, by the rule of reference_impl/engine/scheduler.py (static, continuous, with a token budget), and
 // how long each pass takes at best on a GPU. The cache never fills here; slots are what is short.
 import { deploy } from "../shared/arithmetic.js";
 
