@@ -45,3 +45,31 @@ test("figures that start from other settings ask another question, whatever GPU 
   assert.equal(questionName("q", { batch: 8, gpu: "h200" }, defaults), "q");
   assert.notEqual(questionName("q", { batch: 64, gpu: "" }, defaults), "q");
 });
+
+for (const name of ["roofline", "batching", "draft", "sizing", "quantization", "paged", "timeline", "speculative"]) {
+  test(`${name} draws every extreme of its settings, at any width, before and after the answer`, async () => {
+    const { def } = await built(name);
+    const specs = def.controls(def.defaults, ENV);
+    const extremes = (spec) => {
+      if (spec.kind === "number") return [spec.min, spec.max];
+      return spec.kind === "choice" ? spec.options.map(([value]) => value) : [def.defaults[spec.key]];
+    };
+    const states = specs.flatMap((spec) => extremes(spec).map((value) => ({ ...def.defaults, [spec.key]: value })));
+    for (const end of [0, -1]) {
+      states.push({ ...def.defaults, ...Object.fromEntries(specs.map((spec) => [spec.key, extremes(spec).at(end)])) });
+    }
+    for (const state of states) {
+      for (const [width, shown, still] of [
+        [288, true, false],
+        [288, false, false],
+        [640, true, true],
+        [1100, true, false],
+      ]) {
+        const { figure, say } = def.view(state, { ...ENV, width, shown, still });
+        const where = `${JSON.stringify(state)}, ${width}, ${shown}`;
+        assert.doesNotMatch(figure, /NaN|undefined|Infinity|="-\d[^"]*" rx/, where);
+        assert.doesNotMatch(say, /NaN|undefined|\de\+/, where);
+      }
+    }
+  });
+}

@@ -112,7 +112,7 @@ function throughput(state, env, guess) {
     y: { ...range, log: true, label: "throughput (tokens/s)" },
   });
   const clamp = (rate) => Math.min(range.max, Math.max(range.min, rate));
-  const labels = new Labels(width, plot.bottom - 2);
+  const labels = Labels.within(plot, width);
   const one = rateAt(state, gpu, 1);
   const parts = [
     line(plot.X(1), plot.Y(one), plot.X(MAX), plot.Y(one * MAX), { color: "muted", width: 1, dash: "3 4" }),
@@ -143,7 +143,7 @@ function frontier(state, { gpu, width }) {
     x: { min: 0, max: Math.min(Math.max(slowest, state.slo) * 1.12, slowest * 3), label: "step = time per token (ms)" },
     y: { min: 0, max: fastest * 1.18, label: "throughput (tokens/s)" },
   });
-  const labels = new Labels(width, plot.bottom - 2);
+  const labels = Labels.within(plot, width);
   const at = (row) => [plot.X(row.seconds * 1e3), plot.Y(row.rate)];
   const [x, y] = at(here);
   labels.keepOff(x - 7, y - 7, 14, 14);

@@ -112,7 +112,7 @@ function picture({ rows, best }, k, state, { width, shown }) {
     x: { min: 0, max: MAX_K, ticks: [0, 2, 4, 6, 8, 10, 12, 14, 16], label: "k, drafted tokens a round" },
     y: { min: 0, max: shown ? top : 4, label: "speed against plain decoding (×)" },
   });
-  const labels = new Labels(width, plot.bottom - 2);
+  const labels = Labels.within(plot, width);
   const parts = [line(plot.left, plot.Y(1), plot.right, plot.Y(1), { color: "muted", width: 1.5, dash: "3 4" })];
   const plain = [
     [plot.right, plot.Y(1) + 15, "end"],

@@ -149,7 +149,7 @@ function picture(found, state, env) {
     const inside = Math.min(x.max, Math.max(x.min, intensity));
     return [plot.X(inside), plot.Y(tera(inside))];
   };
-  const labels = new Labels(width, plot.bottom - 2);
+  const labels = Labels.within(plot, width);
   const full = found.limit === "capacity";
   const dots = [
     [found.decode, "memory", `decode, batch ${int(state.batch)}`, full ? ", does not fit" : "", full],

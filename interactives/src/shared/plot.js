@@ -120,6 +120,14 @@ export class Labels {
     Object.assign(this, { width, height, taken: [] });
   }
 
+  /** Labels for a plot of axes(): inside it, and away from the names and numbers of its axes. */
+  static within(plot, width) {
+    const labels = new Labels(width, plot.bottom - 2);
+    labels.keepOff(0, 0, plot.left - 2, plot.bottom);
+    labels.keepOff(0, 0, width, 17);
+    return labels;
+  }
+
   /** Keep labels away from a part of the picture, such as a dot. */
   keepOff(x, y, width, height) {
     this.taken.push([x, y, x + width, y + height]);

@@ -136,7 +136,8 @@ function content(found, state, gpu, X, labels) {
 function picture(found, state, { gpu, width, shown, id }) {
   const height = 192;
   const [left, right] = [6, width - 6];
-  const most = shown ? Math.max(found.total, found.need + found.reserve) : found.total;
+  const usable = gpu.memory * (1 - state.reserve / 100);
+  const most = shown ? Math.max(found.total, placeOf(found.need, usable, gpu.memory)) : found.total;
   const X = (value) => left + (value / (most * 1.02)) * (right - left);
   const labels = new Labels(width, height);
   const parts = [cards(state, gpu, X, id, labels)];
