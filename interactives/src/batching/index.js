@@ -107,7 +107,7 @@ function throughput(state, env, guess) {
   const plot = axes({
     width,
     height,
-    left: 54,
+    left: 60,
     x: { min: 1, max: MAX, log: true, ticks: [1, 4, 16, 64, 256], label: "batch (sequences)" },
     y: { ...range, log: true, label: "throughput (tokens/s)" },
   });
@@ -139,7 +139,7 @@ function frontier(state, { gpu, width }) {
   const plot = axes({
     width,
     height,
-    left: 54,
+    left: 60,
     x: { min: 0, max: Math.min(Math.max(slowest, state.slo) * 1.12, slowest * 3), label: "step = time per token (ms)" },
     y: { min: 0, max: fastest * 1.18, label: "throughput (tokens/s)" },
   });

@@ -30,6 +30,9 @@ const lengthsControl = {
 
 const SLOTS = [16, 32, 64, 128, 192, 256, 384, 512, 768, 1024];
 
+/** The shortest slot: what lies in it always fits. A broken address may hold lengths that are none. */
+const shortestSlot = ({ lengths }) => Math.max(16, ...lengths.filter(Number.isInteger));
+
 const controls = (state) => [
   lengthsControl,
   {
@@ -46,11 +49,9 @@ const controls = (state) => [
     key: "reserved",
     label: "Contiguous slot",
     unit: "tokens",
-    min: Math.max(16, ...state.lengths), // a slot is never shorter than what lies in it
+    min: shortestSlot(state),
     max: 1024,
-    stops: [
-      ...new Set([Math.max(16, ...state.lengths), ...SLOTS.filter((slot) => slot >= Math.max(...state.lengths))]),
-    ],
+    stops: [...new Set([shortestSlot(state), ...SLOTS.filter((slot) => slot >= shortestSlot(state))])],
   },
   { kind: "number", key: "prefix", label: "Shared beginning", unit: "tokens", min: 0, max: 256 },
   modelChoice,
