@@ -40,6 +40,14 @@ test("the slider of a contiguous slot starts at the longest sequence, which alwa
   assert.deepEqual(slot.stops, [511, 512, 768, 1024]);
 });
 
+test("lengths that are no numbers are refused, and a broken address shows the default ones", async () => {
+  const paged = await built("paged");
+  const { parse } = paged.def.controls(paged.def.defaults, ENV)[0];
+  assert.deepEqual(parse("٣٧, 9"), [37, 9]);
+  assert.throws(() => parse("5, x"), /Each length is a whole number/);
+  assert.match(paged.still({ lengths: [5, Number.NaN] }).say, /^Contiguous: /);
+});
+
 test("figures that start from other settings ask another question, whatever GPU is chosen", () => {
   const defaults = { batch: 8, gpu: "" };
   assert.equal(questionName("q", { batch: 8, gpu: "h200" }, defaults), "q");

@@ -22,8 +22,8 @@ const lengthsControl = {
       .filter(Boolean)
       .map((word) => parseNumber(word).value);
     if (!list.length || list.length > 8) throw new Error("One to eight lengths, please: 37, 120, 64");
-    const bad = list.find((length) => !Number.isInteger(length) || length < 1 || length > 512);
-    if (bad !== undefined) throw new Error("Each length is a whole number from 1 to 512.");
+    const bad = list.some((length) => !Number.isInteger(length) || length < 1 || length > 512);
+    if (bad) throw new Error("Each length is a whole number from 1 to 512.");
     return list;
   },
 };
