@@ -24,6 +24,7 @@ from autograder.batch import pool, progress
 from autograder.batch.scores import CellScore, Result, autograde, read
 from autograder.course import CONFIG
 from autograder.course.course import Course, CourseError, fingerprint, last_words, open_nbgrader
+from autograder.intake.owner import owned
 from autograder.run.remote import forks
 from autograder.sandbox import launch
 from autograder.sandbox import warm_kernels as warm
@@ -66,11 +67,12 @@ def grade_one(task: Task) -> Result:
         api = _OPEN.get(task.root)
         if api is None:
             api = _OPEN[task.root] = open_nbgrader(Course(task.root), task.root)
-        result = autograde(api, task.assignment, task.student)
-        if task.feedback and not result.ungraded:
-            written = api.generate_feedback(task.assignment, task.student, force=True)
-            if not written["success"]:
-                result.repairs.append(f"No feedback could be written: {last_words(written)}")
+        with owned(task.root, task.assignment, task.student):
+            result = autograde(api, task.assignment, task.student)
+            if task.feedback and not result.ungraded:
+                written = api.generate_feedback(task.assignment, task.student, force=True)
+                if not written["success"]:
+                    result.repairs.append(f"No feedback could be written: {last_words(written)}")
     except Exception as error:  # one submission never stops the others
         return _ungraded(task, f"grading failed: {type(error).__name__}: {error}")
     result.telemetry["process"] = {

@@ -24,6 +24,7 @@ from typing import Any
 from autograder.batch.batch import STATE
 from autograder.course import CONFIG
 from autograder.course.course import Course, demand, open_nbgrader
+from autograder.intake.collect import original
 from autograder.proof import release
 from autograder.sandbox import warm_kernels as warm
 
@@ -168,8 +169,7 @@ def _plain(course: Course, ours: Path, root: Path, assignment: str, students: li
     """Seconds of `nbgrader autograde` on these submissions."""
     shutil.rmtree(root / "submitted", ignore_errors=True)
     for student in students:
-        original = ours / ".received" / assignment / student / "original"
-        found = original if original.is_dir() else ours / "submitted" / student / assignment
+        found = original(ours, assignment, student) or ours / "submitted" / student / assignment
         shutil.copytree(found, root / "submitted" / student / assignment)
     begin = time.monotonic()
     _call(root, "-m", "nbgrader", "autograde", assignment, "--log-level=ERROR")

@@ -1,25 +1,35 @@
 """Unpacks an archive that a learner uploaded (zip, tar, tar.gz): plain files inside the target folder, and no more.
 
-The one idea: an archive's table of contents is a claim. Names are judged before anything is written, sizes by the bytes
-that come out, and everything but plain files and folders is refused, each with a sentence.
+An archive's table of contents is only a claim. Names are judged before anything is written, sizes by the bytes that
+come out, and everything but plain files and folders is refused, each with a sentence. The work is bounded by what a
+submission may hold, however much the archive says it holds.
 """
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
+import lzma
 import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from autograder.intake.canonical import quoted
 from autograder.intake.collect import Allowance
 
 _BLOCK = 2**16
+_BY_AND_BY = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the other methods decompress a block as a whole
+_HEADERS = 10 * 10**6  # bytes of a tar file beside its files
 _BROKEN = (
     OSError,
+    MemoryError,
+    OverflowError,
+    lzma.LZMAError,
     EOFError,
     RuntimeError,
     NotImplementedError,
@@ -38,7 +48,7 @@ def unpack(archive: Path, target: Path, allowance: Allowance | None = None) -> l
     names: set[str] = set()
     total = 0
     try:
-        for name, why, stream in _members(archive):
+        for name, why, stream in _members(archive, allowance):
             why = why or _judge(name, allowance)
             if not why and name.casefold() in names:
                 why = "the archive holds that name twice"
@@ -59,28 +69,61 @@ def unpack(archive: Path, target: Path, allowance: Allowance | None = None) -> l
     return refused
 
 
-def _members(archive: Path) -> Iterator[tuple[str, str, IO[bytes] | None]]:
+def _members(archive: Path, allowance: Allowance) -> Iterator[tuple[str, str, IO[bytes] | None]]:
     """Each entry's name, why it is no plain file (or nothing), and its content."""
     if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as opened:
-            for info in opened.infolist():
-                kind = stat.S_IFMT(info.external_attr >> 16)
-                if info.is_dir():
-                    continue
-                if kind not in (0, stat.S_IFREG):
-                    yield info.filename, "it is a link or a device, not a file", None
-                elif info.flag_bits & 1:
-                    yield info.filename, "it is encrypted", None
-                else:
-                    with opened.open(info) as stream:
-                        yield info.filename, "", stream
+        yield from _zip_members(archive)
         return
-    with tarfile.open(archive, "r:*") as pack:
-        for member in pack:
-            if member.isdir():
+    with archive.open("rb") as file:
+        start = file.read(6)
+        file.seek(0)
+        opened = next((kind(file) for magic, kind in _COMPRESSED.items() if start.startswith(magic)), file)
+        # As a stream, so that what is read is counted once and nothing is read twice.
+        with tarfile.open(fileobj=_Bounded(opened, allowance.total + _HEADERS), mode="r|") as pack:
+            for member in pack:
+                if member.isdir():
+                    continue
+                content = pack.extractfile(member) if member.isreg() else None
+                yield member.name, "" if content else "it is a link or a device, not a file", content
+
+
+_COMPRESSED: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+}
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that ends in an error where more comes out than a submission may hold."""
+
+    def __init__(self, stream: IO[bytes], most: int) -> None:
+        self._stream, self._left = stream, most
+
+    def read(self, size: int = -1) -> bytes:
+        block = self._stream.read(min(size, self._left + 1) if size >= 0 else self._left + 1)
+        self._left -= len(block)
+        if self._left < 0:
+            raise OSError("more comes out of it than a submission may hold")
+        return block
+
+
+def _zip_members(archive: Path) -> Iterator[tuple[str, str, IO[bytes] | None]]:
+    with zipfile.ZipFile(archive) as opened:
+        for info in opened.infolist():
+            kind = stat.S_IFMT(info.external_attr >> 16)
+            name = info.filename.replace("\\", "/")  # as some programs on Windows write it
+            if name.endswith("/"):
                 continue
-            content = pack.extractfile(member) if member.isreg() else None
-            yield member.name, "" if content else "it is a link or a device, not a file", content
+            if kind not in (0, stat.S_IFREG):
+                yield name, "it is a link or a device, not a file", None
+            elif info.flag_bits & 1:
+                yield name, "it is encrypted", None
+            elif info.compress_type not in _BY_AND_BY:
+                yield name, "it is compressed in an unusual way; use an ordinary zip file", None
+            else:
+                with opened.open(info) as stream:
+                    yield name, "", stream
 
 
 def _judge(name: str, allowance: Allowance) -> str:

@@ -1,10 +1,10 @@
 """Takes in what learners hand in: only plain files of a bounded size, and notebooks rebuilt on the released ones.
 
-The one idea: a submission is never used where it lies. Its plain files are read once, without following a link, into a
-fresh folder; each notebook is rebuilt (canonical.py); the result takes the submission's place and the original is kept
-beside the course with a list of hashes. A notebook that cannot be used is replaced by one without answers that says
-why, so each submission ends with a score, and nobody is skipped in silence. nbgrader's `collect`, `zip_collect` and
-`autograde` all pass through here once the course's `nbgrader_config.py` says
+A submission is never used where it lies. Its plain files are read once, without following a link, into a fresh folder
+and kept beside the course under the hash of their content; each notebook is rebuilt (canonical.py); the result takes
+the submission's place. A notebook that cannot be used is replaced by one without answers that says why, so each
+submission ends with a score. nbgrader's `collect`, `zip_collect` and `autograde` all pass through here once the
+course's `nbgrader_config.py` says
 
     from autograder import collect
     collect.use(c, root)
@@ -25,9 +25,12 @@ from typing import Any
 
 from autograder.intake import arrival
 from autograder.intake.canonical import RefusedError, canonical, parse, quoted, stub, with_note
+from autograder.intake.owner import owned
 
 RECEIVED = ".received"  # in the course's folder: what came in, as it came, and the hashes
+_MANIFEST = "manifest.json"
 _NOTE = "What was put right when this notebook was collected"
+_MOST_ENTRIES = 2000  # of a folder that was taken in; see Allowance
 _PREPARED: set[tuple[str, str]] = set()  # in this process
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_PREPARED.clear)
@@ -40,6 +43,7 @@ class Allowance:
     file: int = 50 * 10**6
     total: int = 100 * 10**6
     files: int = 500
+    folders: int = 500
     depth: int = 8
 
 
@@ -73,38 +77,93 @@ def prepare(
     """Make `submitted/STUDENT/ASSIGNMENT` of the course in `root` canonical, from `source` or from what lies there.
 
     `arrived` is when it came in, in seconds since 1970, if that was seen. Done once: a submission that is as this
-    function left it is only looked at, unless the release has changed. Raises CollectError if the assignment was not
-    released; never because of what a submission holds.
-    """
-    released = _releases(root, assignment)
-    target = root / "submitted" / student / assignment
-    record = root / RECEIVED / assignment / student
-    manifest = record / "manifest.json"
-    version = hashlib.sha256(json.dumps(released, sort_keys=True).encode()).hexdigest()
-    before = _load(manifest)
-    if source is None and before and _hashes(target) == before[0].canonical:
-        if before[1] == version:
-            return before[0]
-        source = record / "original"
+    function left it is only looked at, unless the release has changed. A folder that has gone is built again from what
+    was kept. Raises CollectError if the assignment was not released, or if the kept original is not what it was; never
+    because of what a submission holds.
 
-    fresh = record / "fresh"
-    shutil.rmtree(fresh, ignore_errors=True)
-    received, refused = receive(source or target, fresh)
-    original = record / "original"
-    if source == original and before:
-        refused, arrived = before[0].refused, before[0].arrived
-    else:
-        shutil.rmtree(original, ignore_errors=True)
-        shutil.copytree(fresh, original)
+    Wherever this is killed, calling it again gives the same result: each file is complete before a rename gives it its
+    name, and `next.json` says what is about to be put in place before anything is moved.
+    """
+    with owned(root, assignment, student):
+        return _prepare(root, assignment, student, source, arrived)
+
+
+def original(root: Path, assignment: str, student: str) -> Path | None:
+    """The folder of what came in, as it came; None if nothing was taken in. Nobody may write there."""
+    record = root / RECEIVED / assignment / student
+    entry = _load(record / _MANIFEST)
+    return record / entry.original if entry and (record / entry.original).is_dir() else None
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What a manifest says. `original` is a folder beside it, `release` the hash of the release that was built on."""
+
+    report: Report
+    release: str
+    original: str
+
+
+def _prepare(root: Path, assignment: str, student: str, source: Path | None, arrived: float | None) -> Report:
+    released = _releases(root, assignment)
+    version = hashlib.sha256(json.dumps(released, sort_keys=True).encode()).hexdigest()
+    target, record = root / "submitted" / student / assignment, root / RECEIVED / assignment / student
+    manifest, announced = record / _MANIFEST, record / "next.json"
+    fresh, old = (target.with_name(f".{assignment}.{kind}") for kind in ("fresh", "old"))
+    for path in (record, target.parent):
+        path.mkdir(parents=True, exist_ok=True)
+    for left in (fresh, old):
+        _clear(left)
+
+    before, coming = _load(manifest), _load(announced)
+    again = None
+    if source is None:
+        there = _hashes(target) if os.path.lexists(target) else None
+        if coming and there == coming.report.canonical:  # killed after it had put everything in place
+            os.replace(announced, manifest)
+            before, coming = coming, None
+        if before and there == before.report.canonical:
+            if before.release == version:
+                return before.report
+            again = before
+        elif there is None:  # deleted, or killed between two renames
+            again = coming or before
+        source = record / again.original if again else target
+
+    received, refused = receive(source, fresh)
+    if again:
+        refused, arrived = again.report.refused, again.report.arrived
+        if received != again.report.received:
+            raise CollectError(f"{source} is not what {student} handed in any more: a kept file was changed or deleted")
+    kept = again.original if again else _keep(fresh, record, received)
     time_repairs, doubts = arrival.settle(fresh, arrived)
     repairs, problems = _rebuild(fresh, released, remember_release(root, assignment), [*refused, *time_repairs])
     report = Report(refused, [*time_repairs, *repairs], problems, received, _hashes(fresh), arrived, doubts)
 
-    _clear(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.move(fresh, target)
-    manifest.write_text(json.dumps({**asdict(report), "release": version}, indent=1), encoding="utf-8")
+    about = {**asdict(report), "release": version, "original": kept}
+    unfinished = record / "next.json.tmp"
+    unfinished.write_text(json.dumps(about, indent=1), encoding="utf-8")
+    os.replace(unfinished, announced)
+    if os.path.lexists(target):
+        os.rename(target, old)
+    os.rename(fresh, target)
+    os.replace(announced, manifest)
+    _clear(old)
     return report
+
+
+def _keep(folder: Path, record: Path, received: dict[str, str]) -> str:
+    """Keep what came in, under the hash of its content, written once; returns its place below `record`."""
+    place = f"originals/{hashlib.sha256(json.dumps(received, sort_keys=True).encode()).hexdigest()[:32]}"
+    if not (record / place).is_dir():
+        unfinished = record / "originals" / "unfinished"
+        _clear(unfinished)
+        shutil.copytree(folder, unfinished)
+        for path in unfinished.rglob("*"):
+            if path.is_file():
+                path.chmod(0o444)
+        os.rename(unfinished, record / place)
+    return place
 
 
 def receive(source: Path, target: Path, allowance: Allowance | None = None) -> tuple[dict[str, str], list[str]]:
@@ -138,11 +197,16 @@ class _Receiver:
     hashes: dict[str, str]
     refused: list[str]
     total: int = 0
+    folders: int = 0
 
     def folder(self, handle: int, inside: str, depth: int) -> None:
-        for name in sorted(os.listdir(handle)):
+        with os.scandir(handle) as entries:  # files first: a thousand folders must not stand before the notebook
+            names = [name for _, name in sorted((entry.is_dir(follow_symlinks=False), entry.name) for entry in entries)]
+        for name in names:
             path = f"{inside}{name}"
-            if name == ".ipynb_checkpoints" or len(self.refused) > 50:
+            if len(self.refused) > 50:
+                return
+            if name == ".ipynb_checkpoints":
                 continue
             try:
                 why = self.entry(handle, name, path, depth)
@@ -161,6 +225,9 @@ class _Receiver:
         if stat.S_ISDIR(kind):
             if depth >= self.allowance.depth:
                 return f"folders lie more than {self.allowance.depth} deep"
+            self.folders += 1
+            if self.folders > self.allowance.folders:
+                return f"there are more than {self.allowance.folders} folders"
             inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
             try:
                 (self.target / path).mkdir()
@@ -273,19 +340,23 @@ def remember_release(root: Path, assignment: str) -> list[dict[str, dict[str, An
     return [json.loads(version.read_text(encoding="utf-8")) for version in sorted(folder.glob("*.json"))]
 
 
-def _load(manifest: Path) -> tuple[Report, str] | None:
+def _load(manifest: Path) -> _Entry | None:
     try:
         content = json.loads(manifest.read_text(encoding="utf-8"))
-        version = content.pop("release")
-        return Report(**content), version
+        version, kept = content.pop("release"), content.pop("original", "original")
+        return _Entry(Report(**content), version, kept)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def _hashes(folder: Path) -> dict[str, str]:
     """Hashes of a folder's files; a link or anything odd makes it differ from every canonical folder."""
-    found = {}
+    found: dict[str, str] = {}
+    entries = 0
     for here, folders, names in os.walk(folder):
+        entries += len(folders) + len(names)
+        if entries > _MOST_ENTRIES:
+            return {"": "not canonical"}
         for name in [*folders, *names]:
             path = Path(here) / name
             if path.is_symlink() or (name in names and not path.is_file()):
@@ -310,6 +381,9 @@ def _plain(line: str) -> str:
 
 def use(config: Any, root: Path) -> None:
     """Make nbgrader's commands pass through here, in `nbgrader_config.py`."""
+    from autograder.intake import handin  # imports nbgrader, which reads this configuration
+
+    handin.lock_conversions()
     config.Autograde.pre_convert_hook = hook(root)
     config.Autograde.sanitize_preprocessors = [
         "autograder.intake.handin.OnlyCanonical",
@@ -330,6 +404,7 @@ def hook(root: Path) -> Callable[..., None]:
     def before(assignment: str, student: str, notebooks: list[str]) -> None:
         del assignment, student  # nbgrader passes patterns here
         folder = Path(notebooks[0]).parent
+        _PREPARED.discard((folder.name, folder.parent.name))
         try:
             report = prepare(root, folder.name, folder.parent.name)
         except Exception:

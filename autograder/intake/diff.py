@@ -11,14 +11,13 @@ from typing import Any
 from autograder.course.course import CourseError
 from autograder.course.source import grade_id
 from autograder.intake.canonical import RefusedError, parse, quoted
-from autograder.intake.collect import RECEIVED
+from autograder.intake.collect import original
 
 
 def show(root: Path, assignment: str, student: str) -> str:
     """A unified diff, cell by cell, of all notebooks. Raises CourseError if there is no such submission or release."""
     released = root / "release" / assignment
-    original = root / RECEIVED / assignment / student / "original"
-    submitted = original if original.is_dir() else root / "submitted" / student / assignment
+    submitted = original(root, assignment, student) or root / "submitted" / student / assignment
     if not list(released.glob("*.ipynb")):
         raise CourseError(f"{released} holds no notebook: nothing to compare with")
     if not submitted.is_dir():

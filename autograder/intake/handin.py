@@ -4,15 +4,42 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from nbformat.notebooknode import NotebookNode
+from nbgrader.converters import Autograde, GenerateFeedback
+from nbgrader.converters.base import BaseConverter
 from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.plugins.zipcollect import ExtractorPlugin
 from nbgrader.preprocessors import NbGraderPreprocessor, OverwriteCells
 
 from autograder.intake import archive, arrival, collect
+from autograder.intake.owner import owned
+
+
+def lock_conversions() -> None:
+    """Make nbgrader hold a submission while it autogrades it or writes its feedback.
+
+    nbgrader deletes a submission's earlier results before it calls any hook, so its own methods take the lock.
+    """
+    if getattr(BaseConverter.init_destination, "locks", False):
+        return
+    begin, convert = BaseConverter.init_destination, BaseConverter.convert_notebooks
+
+    def init_destination(self: Any, assignment: str, student: str) -> Any:
+        if isinstance(self, (Autograde, GenerateFeedback)):
+            self._owned.close()
+            self._owned.enter_context(owned(Path(self.coursedir.root), assignment, student))
+        return begin(self, assignment, student)
+
+    def convert_notebooks(self: Any) -> None:
+        with ExitStack() as self._owned:
+            convert(self)
+
+    init_destination.locks = True  # type: ignore[attr-defined]
+    BaseConverter.init_destination, BaseConverter.convert_notebooks = init_destination, convert_notebooks
 
 
 class OnlyCanonical(NbGraderPreprocessor):
@@ -37,6 +64,15 @@ class PutTestsBack(OverwriteCells):
 
 class SafeCollect(ExchangeCollect):
     """`nbgrader collect` that takes in plain files only and rebuilds the notebooks."""
+
+    def copy_files(self) -> None:
+        records: list[Any] = self.src_records  # type: ignore[has-type]
+        if not records:
+            super().copy_files()
+        for record in records:  # each under its lock: an earlier submission is deleted before do_copy is called
+            self.src_records = [record]
+            with owned(Path(self.coursedir.root), self.coursedir.assignment_id, record["username"]):
+                super().copy_files()
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
         target = Path(dest)

@@ -15,6 +15,7 @@ from typing import Any
 from small_course import ANSWER, Notebook, answered, cell, code, released, write
 
 from autograder.course.course import Course, open_nbgrader
+from autograder.intake.collect import original
 
 ROOT = Path(__file__).resolve().parents[3]
 PS = "ps"
@@ -185,8 +186,9 @@ def copy_class(root: Path, target: Path) -> Path:
     shutil.copy(root / "nbgrader_config.py", target)
     for name in ("source", "release"):
         shutil.copytree(root / name, target / name)
-    for path in (root / ".received").glob("*/*/original"):
-        shutil.copytree(path, target / "submitted" / path.parent.name / path.parent.parent.name)
+    for path in (root / ".received").glob("*/*"):
+        if (kept := original(root, path.parent.name, path.name)) is not None:
+            shutil.copytree(kept, target / "submitted" / path.name / path.parent.name)
     return target
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import io
 import json
 import os
@@ -16,7 +17,7 @@ import pytest
 from small_course import ANSWER, STUB, answered, cell, code, released, write
 
 from autograder.intake.archive import unpack
-from autograder.intake.collect import Allowance, CollectError, Report, hook, is_prepared, prepare, receive
+from autograder.intake.collect import Allowance, CollectError, Report, hook, is_prepared, original, prepare, receive
 
 SECRET = "the instructor's own solution"
 
@@ -68,7 +69,10 @@ def test_what_came_in_is_kept_and_a_second_time_changes_nothing(course: Path) ->
     assert first == second
     assert first.repairs == ["Cell 'test-two' was missing; it was put back."]
     assert (folder / "ps.ipynb").stat().st_mtime_ns == before
-    assert json.loads((course / ".received/ps/ada/original/ps.ipynb").read_text()) == broken
+    kept = original(course, "ps", "ada")
+    assert kept is not None
+    assert json.loads((kept / "ps.ipynb").read_text()) == broken
+    assert (kept / "ps.ipynb").stat().st_mode & 0o777 == 0o444
 
 
 def test_after_a_new_release_it_is_rebuilt_from_what_came_in(course: Path) -> None:
@@ -114,10 +118,62 @@ def test_what_cannot_be_graded_counts_as_unanswered_and_says_why(course: Path, d
 
 
 def test_a_missing_notebook_and_a_missing_folder_are_told(course: Path) -> None:
-    hand_in(course, b"hello", "notes.ipynb")
-    assert collected(course)[0].problems == {"ps.ipynb": "it is missing; there is 'notes.ipynb'"}
-    shutil.rmtree(course / "submitted" / "ada")
     assert collected(course)[0].problems == {"ps.ipynb": "it is missing"}
+    hand_in(course, b"hello", "notes.ipynb")
+    (course / "submitted" / "ada" / "ps" / "ps.ipynb").unlink()
+    assert collected(course)[0].problems == {"ps.ipynb": "it is missing; there is 'notes.ipynb'"}
+
+
+def test_a_folder_that_has_gone_is_built_again_from_what_was_kept(course: Path) -> None:
+    hand_in(course)
+    first, _ = collected(course)
+    shutil.rmtree(course / "submitted" / "ada")
+    again, notebook = collected(course)
+    assert again == first
+    assert cell(notebook, "double")["source"] == ANSWER
+
+
+def test_an_earlier_hand_in_is_kept_when_a_later_one_takes_its_place(course: Path) -> None:
+    hand_in(course, b"first")
+    collected(course)
+    first = original(course, "ps", "ada")
+    hand_in(course)
+    collected(course)
+    assert first is not None
+    assert original(course, "ps", "ada") != first
+    assert (first / "ps.ipynb").read_bytes() == b"first"
+
+
+def test_a_kept_file_that_somebody_changed_is_never_graded(course: Path) -> None:
+    hand_in(course)
+    collected(course)
+    kept = original(course, "ps", "ada")
+    assert kept is not None
+    (kept / "ps.ipynb").chmod(0o644)
+    (kept / "ps.ipynb").write_text("{}")
+    shutil.rmtree(course / "submitted" / "ada")
+    with pytest.raises(CollectError, match="is not what ada handed in any more"):
+        collected(course)
+
+
+def test_windows_line_ends_are_no_change_by_the_learner(course: Path) -> None:
+    notebook = answered()
+    for one in notebook["cells"]:
+        one["source"] = one["source"].replace("\n", "\r\n")
+    one["metadata"] = {}  # the last cell is found by its text
+    hand_in(course, json.dumps(notebook).encode())
+    report, _ = collected(course)
+    assert [line for line in report.repairs if "had been changed" in line or "missing" in line] == []
+
+
+def test_folders_are_counted(course: Path) -> None:
+    folder = hand_in(course)
+    for number in range(3000):
+        (folder / f"empty-{number}").mkdir()
+    report, notebook = collected(course)
+    assert "there are more than 500 folders" in report.refused[0]
+    assert cell(notebook, "double")["source"] == ANSWER
+    assert len(list(folder.iterdir())) <= 501
 
 
 def test_a_renamed_notebook_gets_its_name_back(course: Path) -> None:
@@ -187,9 +243,9 @@ def test_what_is_too_large_too_many_or_too_deep_is_refused(tmp_path: Path) -> No
         file.truncate(10**12)
     hashes, refused = receive(source, tmp_path / "out", Allowance(file=10, total=12, files=3, depth=2))
     assert list(hashes) == ["p", "q"]
-    assert refused[0] == "The file 'a/b/c' was refused: folders lie more than 2 deep."
-    assert refused[1].startswith("The file 'r' was refused: it is too large")
-    assert "'sparse'" in refused[-1]
+    assert refused[0].startswith("The file 'r' was refused: it is too large")
+    assert "'sparse'" in refused[2]
+    assert refused[3] == "The file 'a/b/c' was refused: folders lie more than 2 deep."
 
 
 def test_an_assignment_that_was_not_released_is_an_error(course: Path) -> None:
@@ -259,3 +315,48 @@ def test_a_broken_archive_is_told_not_raised(tmp_path: Path, data: bytes) -> Non
     (tmp_path / "x.zip").write_bytes(data)
     assert isinstance(unpack(tmp_path / "x.zip", tmp_path / "out"), list)
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_zip_file_with_backslashes_is_taken_in_as_windows_meant_it(tmp_path: Path) -> None:
+    archive = make_zip(tmp_path / "w.zip", {"work/ps.ipynb": b"{}", "work/data/x.txt": b"1", "up/../../out": b"1"})
+    archive.write_bytes(archive.read_bytes().replace(b"work/data/", b"work\\data\\").replace(b"up/../", b"up\\..\\"))
+    refused = unpack(archive, tmp_path / "out")
+    found = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert found == {"work/ps.ipynb", "work/data/x.txt"}
+    assert refused == ["The file 'up/../../out' of the archive was refused: its name leads out of the folder."]
+
+
+def test_a_pax_header_that_claims_an_exabyte_is_told(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("x")
+    info.type, info.size = tarfile.XHDTYPE, 2**50
+    (tmp_path / "x.tar").write_bytes(info.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
+    (told,) = unpack(tmp_path / "x.tar", tmp_path / "out")
+    assert "'x.tar' cannot be read to its end" in told
+
+
+def test_a_compressed_tar_file_is_read_no_further_than_a_submission_may_be_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = 0
+    read = bz2.BZ2File.read
+
+    def counted(self: bz2.BZ2File, size: int = -1) -> bytes:
+        nonlocal out
+        block = read(self, size)
+        out += len(block)
+        return block
+
+    monkeypatch.setattr(bz2.BZ2File, "read", counted)
+    with tarfile.open(tmp_path / "x.tar.bz2", "w:bz2") as archive:
+        info = tarfile.TarInfo("large")
+        info.size = 60 * 10**6
+        archive.addfile(info, io.BytesIO(bytes(info.size)))
+    (told,) = unpack(tmp_path / "x.tar.bz2", tmp_path / "out", Allowance(file=10**6, total=10**6))[-1:]
+    assert "more comes out of it than a submission may hold" in told
+    assert out <= 12 * 10**6
+
+
+def test_a_zip_member_that_would_come_out_all_at_once_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("ps.ipynb", b"{}")
+    assert "compressed in an unusual way" in unpack(tmp_path / "x.zip", tmp_path / "out")[0]
