@@ -1,13 +1,12 @@
 """A cell's outputs, bounded while they arrive.
 
-The one idea: bytes are counted, not lines, and what is over the limit is never kept, so neither an endless print nor
+Bytes are counted, not lines, and what is over the limit is never kept, so neither an endless print nor
 twenty lines of a megabyte each reach the grader's memory or the graded notebook. Everything that a kernel says is
 checked: only known kinds of output with texts inside are kept.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from nbformat.notebooknode import NotebookNode
@@ -59,8 +58,7 @@ class Outputs:
         streams = iter(self._streams)
         for output in self._kept:
             if output.output_type == "stream":
-                # A progress bar returns to the start of its line: only the last state counts.
-                output.text = re.sub(r"[^\n]*\r(?=[^\n])", "", "".join(next(streams)))
+                output.text = "\n".join(map(_last_state, "".join(next(streams)).split("\n")))
         if self._cut:
             note = f"\n[{self._cut:,} bytes of output were cut here]\n"
             self._kept.append(new_output("stream", name="stdout", text=note))
@@ -106,3 +104,8 @@ class Outputs:
             return False
         self._kept.append(output)
         return True
+
+
+def _last_state(line: str) -> str:
+    """What stays of a line to whose start a progress bar has returned."""
+    return line[line.rstrip("\r").rfind("\r") + 1 :]

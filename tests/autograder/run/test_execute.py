@@ -342,3 +342,10 @@ def test_a_progress_bar_leaves_its_last_state() -> None:
     for percent in range(0, 101, 10):
         outputs.take("stream", {"name": "stderr", "text": f"\r{percent} %"})
     assert outputs.finish()[0].text == "100 %"
+
+
+def test_a_line_of_megabytes_costs_no_more_than_many_short_ones() -> None:
+    line = "x" * 4_000_000  # hours where each letter is compared with those before it
+    outputs = Outputs(text=10**7)
+    outputs.take("stream", {"name": "stdout", "text": f"50 %\r100 %\r\n{line}"})
+    assert outputs.finish()[0].text == f"100 %\r\n{line}"
