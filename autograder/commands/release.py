@@ -23,7 +23,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from autograder.proof.release import ReleaseError, prove
+    from autograder.proof.release import ReleaseError, prove, takes
 
     course = Course(arguments.course)
     course.source(arguments.assignment)
@@ -32,4 +32,5 @@ def _run(arguments: argparse.Namespace) -> int:
     destination = course.root / "release" / arguments.assignment
     prove(course, arguments.assignment, destination)
     print(f"released to {destination}: the stub scores 0, the solution the maximum")
+    print("\n".join(takes(course, arguments.assignment)))
     return 0

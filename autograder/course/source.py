@@ -6,6 +6,7 @@ A submission is never asked. Its cells are matched by name, and what a test says
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
 import json
 from dataclasses import dataclass
@@ -61,9 +62,40 @@ class Source:
         return next((cell for cell in self.cells if cell.name == name), None)
 
     def setup_before(self, name: str) -> list[SourceCell]:
-        """The set-up cells that stand before a cell."""
+        """What the tests' process runs before a test: the set-up cells that stand before it, and of the other cells
+        there the imports and definitions that tests use. A learner may change those cells; the source's text counts."""
         names = [cell.name for cell in self.cells]
-        return [cell for cell in self.cells[: names.index(name)] if cell.kind == "setup"]
+        return [cell for cell in self._own[: names.index(name)] if cell is not None]
+
+    def taken(self, name: str) -> tuple[list[str], list[str]]:
+        """Names that a test takes from the learner's notebook: those that answers define, and any others."""
+        mine = self.find(name)
+        assert mine is not None
+        before = self.setup_before(name)
+        own = {bound for cell in (*before, mine) for bound in _bound(cell.source)} | set(dir(builtins))
+        own |= {bound for cell in self.cells if cell.kind == "test" for bound in defined(cell.source)}
+        wanted = {used for cell in (*before, mine) for used in _loaded(cell.source)}
+        theirs = wanted & self.learners_names
+        return sorted(theirs), sorted(wanted - own - self.learners_names)
+
+    @cached_property
+    def _own(self) -> list[SourceCell | None]:
+        """For each cell what the tests' process runs of it before later tests."""
+        wanted = {name for cell in self.cells if cell.kind in ("test", "setup") for name in used(cell.source)}
+        found: list[SourceCell | None] = [cell if cell.kind == "setup" else None for cell in self.cells]
+        more = True
+        while more:  # a definition that is needed may need others
+            more = False
+            for number, cell in enumerate(self.cells):
+                if cell.kind not in ("other", "answer"):
+                    continue
+                text = _definitions(cell, wanted - self.learners_names)
+                before = found[number]
+                if text and (before is None or before.source != text):
+                    found[number] = SourceCell(f"cell {number + 1}", "setup", text, 0.0, frozenset())
+                    wanted |= used(text)
+                    more = True
+        return found
 
     def answer_before(self, name: str) -> str:
         """The last answer cell before a cell: the one that a test belongs to. Empty if there is none."""
@@ -82,10 +114,10 @@ class Source:
 
     @cached_property
     def imported(self) -> set[str]:
-        """Packages that the tests and set-up cells import, by their first name."""
+        """Packages that the tests and what is run before them import, by their first name."""
         names: set[str] = set()
-        for cell in self.cells:
-            if cell.kind in ("test", "setup"):
+        for cell in (*self.cells, *self._own):
+            if cell is not None and cell.kind in ("test", "setup"):
                 with contextlib.suppress(SyntaxError):
                     for node in ast.walk(ast.parse(cell.source)):
                         if isinstance(node, ast.Import):
@@ -150,6 +182,64 @@ def defined(text: str) -> frozenset[str]:
                 part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
             }
     return frozenset(names)
+
+
+def _definitions(cell: SourceCell, wanted: set[str]) -> str:
+    """The imports of a cell that bind these names; unless it is an answer its functions, classes and constants too."""
+    try:
+        body = ast.parse(cell.source).body
+    except SyntaxError:  # a magic, or a stub that is no Python
+        return ""
+    kept = []
+    for node in body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            bound = {alias.asname or alias.name.split(".")[0] for alias in node.names}
+        elif cell.kind == "answer":
+            continue
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            bound = {node.name}
+        elif isinstance(node, ast.Assign) and _is_literal(node.value):
+            bound = {target.id for target in node.targets if isinstance(target, ast.Name)}
+        else:
+            continue
+        if bound & (wanted | {"*"}):
+            kept.append(ast.unparse(node))
+    return "\n".join(kept)
+
+
+def _is_literal(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+def _bound(text: str) -> set[str]:
+    """All names that code binds anywhere: assignments, imports, definitions, arguments."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError:
+        return set()
+    names = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    names |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    names |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
+    names |= {node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name}
+    return names | {
+        alias.asname or alias.name.split(".")[0]
+        for node in nodes
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+
+
+def _loaded(text: str) -> set[str]:
+    """All names that code reads."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError:
+        return set()
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
 def used(text: str) -> frozenset[str]:

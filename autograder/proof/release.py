@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autograder.batch.scores import autograde
+from autograder.course import source as source_notebook
 from autograder.course.course import Course, CourseError, InfrastructureError, demand, open_nbgrader
 from autograder.course.source import grade_id, nbgrader_metadata
 
@@ -54,6 +55,23 @@ def generate(api: NbGraderAPI, course: Course, assignment: str) -> Path:
     shutil.copytree(course.source(assignment), copy, ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
     demand(api.generate_assignment(assignment), f"generating {assignment}")
     return root / "release" / assignment
+
+
+def takes(course: Course, assignment: str) -> list[str]:
+    """For each test a line: what it takes from the learner's notebook, with a warning where no answer defines a name.
+
+    Such a name would be whatever the learner makes it: define it in a locked cell, or in the test.
+    """
+    lines = []
+    for path in sorted(course.source(assignment).glob("*.ipynb")):
+        known = source_notebook.read(path)
+        for cell in known.cells:
+            if cell.kind == "test":
+                answers, others = known.taken(cell.name)
+                lines.append(f"{path.name}, {cell.name} takes from the learner: {', '.join(answers) or 'nothing'}")
+                if others:
+                    lines.append(f"  WARNING: and {', '.join(others)}, which no answer cell defines")
+    return lines
 
 
 def check_markers(path: Path) -> None:
