@@ -13,8 +13,11 @@ from pathlib import Path
 
 from autograder.commands import options
 from autograder.course import CONFIG, exchange
+from autograder.run.kernel_probe import kernel_starts
 from autograder.sandbox.launch import SandboxError, check
-from autograder.sandbox.probes.escapes import PROBES
+from autograder.sandbox.probes import escapes
+
+PROBES = [*escapes.PROBES, kernel_starts]
 
 ELSEWHERE = """The sandbox needs Linux. Two ways to grade from here:
 

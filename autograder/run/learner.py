@@ -1,17 +1,15 @@
 """A learner's kernel, as the grader sees it: cells go in, bounded outputs come out, tests get a line to its objects.
 
-The one idea: whatever the kernel does (print for ever, hang, ignore interrupts, die, lie), every request ends in time
-with an answer or a reason. Cells go over the Jupyter channels. The tests' calls, a hundred for a notebook, would take
-four messages each there; so while tests are run, the kernel is busy with one request, in which it answers calls over a
-socket in a folder that both sides see (remote/kernel_side.py). Nothing it says is trusted: messages are bounded in size
-and number before they are read.
+Whatever the kernel does (print for ever, hang, ignore interrupts, die, lie), every request ends in time with an answer
+or a reason. Cells go over the Jupyter channels. The tests' calls, a hundred for a notebook, would take four messages
+each there; so while tests are run, the kernel is busy with one request, in which it answers calls over a socket of its
+own (remote/kernel_side.py). Nothing it says is trusted: messages are bounded in size and number before they are read.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
-import os
 import secrets
 import shutil
 import socket
@@ -29,7 +27,6 @@ from autograder.run.outputs import Outputs
 _MESSAGE = 24 * 2**20  # bytes of one message of the kernel
 _WAITING = 4  # messages that may wait to be read; further ones wait in the kernel
 _GRACE = 5.0  # seconds to obey an interrupt
-_LINE = "t"  # the socket's name
 
 
 @dataclass(frozen=True)
@@ -57,9 +54,8 @@ class Learner:
         self._startup, self._starts = startup, 0
         self._manager: Any = None
         self._client: Any = None
-        self._meeting: tuple[Path, str] | None = None  # the folder for the socket: ours, and as the kernel sees it
+        self._place: Path | None = None  # of the socket on which the kernel answers the tests
         self._own_folder = ""
-        self._listener: socket.socket | None = None
         self._line: socket.socket | None = None
         self._name = ""  # of the module in the kernel
         self._gone = "there is no kernel"
@@ -88,10 +84,9 @@ class Learner:
         """End the kernel, if there is one, and free what it used."""
         manager, client = self._manager, self._client
         self._manager = self._client = None
-        for end in (self._line, self._listener):
-            if end is not None:
-                end.close()
-        self._line = self._listener = self._meeting = None
+        if self._line is not None:
+            self._line.close()
+        self._line = self._place = None
         if self._own_folder:
             shutil.rmtree(self._own_folder, ignore_errors=True)
             self._own_folder = ""
@@ -140,11 +135,12 @@ class Learner:
             raise LineError(Answer("died", words="the kernel had ended before"))
         if self._line is not None:
             return self._line, False
-        expression = f"__import__('sys').modules[{self._install()}].begin()"
+        token = secrets.token_hex(8)
+        expression = f"__import__('sys').modules[{self._install()}].begin({token!r})"
         self._request = self._client.execute(
             "", silent=True, user_expressions={"x": expression}, allow_stdin=False, stop_on_error=False
         )
-        self._line = self._accept(time.monotonic() + self._startup)
+        self._line = self._call(token, time.monotonic() + self._startup)
         return self._line, True
 
     def lost(self) -> Answer:
@@ -186,17 +182,16 @@ class Learner:
 
     def _install(self) -> str:
         """Python text for the kernel: the name of the module in which its end of the calls stands, made when needed."""
-        if self._meeting is not None:
+        if self._place is not None:
             return f"'{self._name}'"
-        place = getattr(self._manager.provisioner, "meeting", None)
-        if place is None:  # no sandbox: it sees what we see
+        found = getattr(self._manager.provisioner, "line", None)
+        if found is None:  # no sandbox: the kernel makes the socket
             self._own_folder = tempfile.mkdtemp(prefix="learner-")
-            place = (Path(self._own_folder), self._own_folder)
-        self._meeting = place
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(f"{place[0]}/{_LINE}")
-        os.chmod(f"{place[0]}/{_LINE}", 0o777)  # in a folder of the kernel's own; its user is another
-        self._listener.listen(1)
+            self._place = Path(self._own_folder) / "t"
+            listener = f"end.listening({str(self._place)!r})"
+        else:
+            self._place = found[0]
+            listener = f"end.socket.socket(fileno={found[1]})"
         self._name = f"_{secrets.token_hex(8)}"
         here = Path(__file__).parent / "remote"
         wire, end = (here / name for name in ("wire.py", "kernel_side.py"))
@@ -208,24 +203,37 @@ class Learner:
             "end.wire = wire\n"
             f"exec(compile({source!r}, 'kernel_side', 'exec'), end.__dict__)\n"
             "names = __import__('IPython').get_ipython().user_ns\n"
-            f"end.begin = lambda: end.attend({place[1] + '/' + _LINE!r}, names, {self._starts * 10**9})\n"
+            f"listener = {listener}\n"
+            f"end.begin = lambda token: end.attend(listener, token, names, {self._starts * 10**9})\n"
             f"sys.modules[{self._name!r}] = end\n"
         )
         coded = base64.b64encode(code.encode()).decode()
         return f"exec(__import__('base64').b64decode('{coded}').decode(), {{}}) or '{self._name}'"
 
-    def _accept(self, deadline: float) -> socket.socket:
-        """Wait until the kernel calls."""
-        assert self._listener is not None
-        self._listener.settimeout(0.2)
+    def _call(self, token: str, deadline: float) -> socket.socket:
+        """Connect to the kernel and wait until it answers with the token of this request."""
+        end = None
         while time.monotonic() < deadline:
-            with contextlib.suppress(TimeoutError):
-                end, _ = self._listener.accept()
-                end.settimeout(None)
-                return end
-            # An answer before the call: it cannot call.
+            try:
+                if end is None:
+                    end = _connected(self._place)
+                    end.sendall(token.encode())
+                end.settimeout(0.2)
+                if end.recv(1):
+                    end.settimeout(None)
+                    return end
+                break
+            except (FileNotFoundError, TimeoutError):
+                pass
+            except OSError:
+                break
+            # An answer before it listens to the tests: it cannot.
             if not self._manager.is_alive() or self._client.shell_channel.msg_ready():
                 break
+            if end is None:
+                time.sleep(0.02)
+        if end is not None:
+            end.close()
         raise LineError(self.lost())
 
     def _cut(self) -> None:
@@ -312,3 +320,13 @@ class Learner:
         except Exception:  # also a queue that is empty: there is nothing to tell apart
             return None
         return (kind, parent, content) if isinstance(kind, str) and isinstance(content, dict) else None
+
+
+def _connected(place: Path | None) -> socket.socket:
+    end = socket.socket(socket.AF_UNIX)
+    try:
+        end.connect(str(place))
+    except OSError:
+        end.close()
+        raise
+    return end

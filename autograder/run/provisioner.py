@@ -1,16 +1,17 @@
 """Starts a Jupyter kernel in a sandbox, for every program that starts kernels by name: nbgrader, formgrader, validate.
 
-A kernel provisioner is Jupyter's own place for this (jupyter_client, "Kernel provisioning"). The kernel and its client
-talk through sockets in a folder that both see, since the sandbox has no network. A program that cannot find this plugin
-cannot find the kernel either, so it runs nothing; where the sandbox does not work, starting fails with the cure.
+A kernel provisioner is Jupyter's own place for this (jupyter_client, "Kernel provisioning"). The sandbox has no network
+and shares no folder with the machine: the kernel's sockets are made here, in a folder of ours, and handed over open. A
+program that cannot find this plugin cannot find the kernel either, so it runs nothing; where the sandbox does not work,
+starting fails with the cure.
 """
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import json
 import shutil
-import time
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,23 @@ from traitlets import Dict, List, Unicode
 from autograder.sandbox import job as outfit
 from autograder.sandbox import launch as sandbox
 from autograder.sandbox import warm_kernels as warm
+from autograder.sandbox.entry import FIRST_HANDED
 from autograder.sandbox.limits import Limits, Usage
 
 _CONNECTION = "connection.json"
-_SOON = 10  # seconds; a kernel that takes longer is waited for by whoever started it
+_LINE = "t"  # the socket on which the kernel answers the tests
+
+# What the kernel's process runs: ZeroMQ takes each socket that was handed over instead of making one.
+_START = """
+import runpy, sys, zmq
+def bind(socket, address, bind=zmq.Socket.bind):
+    _, _, port = address.partition("ipc://handed-over-")
+    if port.isdigit():
+        socket.setsockopt(zmq.USE_FD, FIRST + int(port))
+    return bind(socket, address)
+zmq.Socket.bind = bind
+runpy.run_module(MODULE, run_name="__main__", alter_sys=True)
+"""
 
 
 class SandboxProvisioner(LocalProvisioner):
@@ -45,14 +59,13 @@ class SandboxProvisioner(LocalProvisioner):
         """Choose sockets in a folder with a short path. Raises SandboxError where no sandbox works."""
         sandbox.check()
         if self._folder is None:
-            self._folder = outfit.temporary("kernel", warm.yard())
-        for old in self._sockets.glob("*"):
+            self._folder = outfit.temporary("kernel")
+        for old in self._folder.iterdir():
             old.unlink()
-        self._sockets.mkdir(exist_ok=True)
         manager: Any = self.parent
         manager.transport = "ipc"
         manager.cache_ports = False
-        manager.ip = f"{self._sockets}/k"
+        manager.ip = f"{self._folder}/k"
         manager.connection_file = str(self._folder / _CONNECTION)
         return await super().pre_launch(**kwargs)
 
@@ -60,39 +73,44 @@ class SandboxProvisioner(LocalProvisioner):
         """Start the kernel; of the keyword arguments only `cwd` counts, the folder whose files it is given."""
         assert self._folder is not None
         connection = json.loads((self._folder / _CONNECTION).read_text())
-        connection["ip"] = f"{outfit.SHARED}/k"
         outside, inside = str(self._folder / _CONNECTION), f"{outfit.FILES}/{_CONNECTION}"
         cwd = Path(kwargs["cwd"]).resolve() if kwargs.get("cwd") else None
-        job = sandbox.Job(
-            argv=[inside if word == outside else word for word in cmd],
-            limits=Limits(**self.limits),
-            inputs=cwd,
-            allow=self._allowed(cwd.name if cwd else ""),
-            hide=tuple(Path(folder) for folder in self.hide),
-            shared=self._sockets,
-            files={_CONNECTION: json.dumps(connection)},
-        )
-        self.box = warm.start(job) or sandbox.start(job)
+        words = [inside if word == outside else word for word in cmd]
+        with contextlib.ExitStack() as ours:  # once the kernel has them, only it holds them
+            ports = [name for name in connection if name.endswith("_port")]
+            handed = [ours.enter_context(self._listen(_LINE, blocking=True))]
+            handed += [ours.enter_context(self._listen(f"k-{connection[name]}", blocking=False)) for name in ports]
+            connection |= {name: place for place, name in enumerate(ports, start=1)} | {"ip": "handed-over"}
+            job = sandbox.Job(
+                argv=_with_sockets(words),
+                limits=Limits(**self.limits),
+                inputs=cwd,
+                allow=self._allowed(cwd.name if cwd else ""),
+                hide=tuple(Path(folder) for folder in self.hide),
+                handed=tuple(end.fileno() for end in handed),
+                files={_CONNECTION: json.dumps(connection)},
+            )
+            self.box = warm.start(job) or sandbox.start(job)
         self._reason = ""
         self.process = self.box.process  # type: ignore[assignment]  # has what is used of Popen
         self.pid = self.pgid = self.box.process.pid
-        await self._until_it_listens()
         self.cwd = kwargs.get("cwd")
         return self.connection_info
 
-    async def _until_it_listens(self) -> None:
-        """A client that connects too early would try again only after a while."""
-        ports = [port for name, port in self.connection_info.items() if name.endswith("_port")]
-        deadline = time.monotonic() + _SOON
-        while self.box and self.box.process.poll() is None and time.monotonic() < deadline:
-            if all((self._sockets / f"k-{port}").exists() for port in ports):
-                return
-            await asyncio.sleep(0.002)
-
     @property
-    def meeting(self) -> tuple[Path, str]:
-        """The folder that both sides see, by both names; for sockets."""
-        return self._sockets, outfit.SHARED
+    def line(self) -> tuple[Path, int]:
+        """The socket on which the kernel answers the tests: its path for us, and its number inside."""
+        assert self._folder is not None
+        return self._folder / _LINE, FIRST_HANDED
+
+    def _listen(self, name: str, blocking: bool) -> socket.socket:
+        """A listening socket in a folder that only we can change."""
+        assert self._folder is not None
+        end = socket.socket(socket.AF_UNIX)
+        end.bind(f"{self._folder}/{name}")
+        end.listen(16)
+        end.setblocking(blocking)
+        return end
 
     def usage(self) -> Usage:
         """Processor time and memory of the kernel and all it started, also after its end."""
@@ -120,11 +138,6 @@ class SandboxProvisioner(LocalProvisioner):
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
-    @property
-    def _sockets(self) -> Path:
-        assert self._folder is not None
-        return self._folder / "s"
-
     def _allowed(self, assignment: str) -> tuple[str, ...]:
         names = [outfit.CHECKS, *self.allow.get("*", []), *self.allow.get(assignment, [])]
         return tuple(dict.fromkeys(names))
@@ -134,3 +147,12 @@ class SandboxProvisioner(LocalProvisioner):
             self._reason = self.box.reason() if self.box.process.returncode not in (0, None) else ""
             self._usage = self.box.stop()
             self.box = None
+
+
+def _with_sockets(command: list[str]) -> list[str]:
+    """A kernel's command `python -m MODULE ...`, with the sockets that were handed over."""
+    python, flag, module, *words = command
+    if flag != "-m":
+        raise sandbox.SandboxError(f"a sandboxed kernel is started as `python -m MODULE`, not as {' '.join(command)}")
+    text = _START.replace("FIRST", str(FIRST_HANDED)).replace("MODULE", repr(module))
+    return [python, "-c", text, *words]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from autograder.sandbox import entry as inside
 from autograder.sandbox.interpreter import Interpreter
-from autograder.sandbox.job import FILES, SHARED, Job
+from autograder.sandbox.job import FILES, Job
 
 
 class SandboxError(Exception):
@@ -36,7 +36,7 @@ def arguments(
     command += ["--unshare-cgroup-try", "--hostname", "sandbox"]
     if own_user:
         command += ["--unshare-user", "--uid", str(inside.USER), "--gid", str(inside.USER)]
-    places = [*map(str, python.folders), *python.links, SHARED, FILES, "/etc/passwd"]
+    places = [*map(str, python.folders), *python.links, FILES, "/etc/passwd"]
     # bubblewrap would make the folders above these for root alone.
     above = {str(parent) for place in places for parent in Path(place).parents if parent != Path("/")}
     for place in sorted(above):
@@ -58,12 +58,13 @@ def arguments(
     command += ["--ro-bind", f"{folder}/files", FILES]
     for name in ("passwd", "group", "hosts", "nsswitch.conf"):
         command += ["--ro-bind", f"{folder}/etc/{name}", f"/etc/{name}"]
-    if job.shared is not None:
-        command += ["--bind", str(job.shared), SHARED]
     command += [*more, "--remount-ro", "/", "--chdir", "/", "--clearenv"]
     for name, value in environment(job, python).items():
         command += ["--setenv", name, value]
-    return [*command, "--", *(program or [python.executable, "-I", "-S", f"{FILES}/entry.py"])]
+    if program:
+        return [*command, "--", *program]
+    # bubblewrap's own process 1 would run without the filter and the limits; entry.py is process 1 in its place.
+    return [*command, "--as-pid-1", "--", python.executable, "-I", "-S", f"{FILES}/entry.py"]
 
 
 def environment(job: Job, python: Interpreter) -> dict[str, str]:

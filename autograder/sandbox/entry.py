@@ -1,29 +1,33 @@
-"""The first program in a sandbox: it gives up what is left of its rights, then becomes the program that was asked for.
+"""The first program in a sandbox, its process 1: it gives up its rights, then starts and watches the real program.
 
 Run by bubblewrap with nothing but the standard library, before anything of a learner's. It reads its orders from
 /run/sandbox/job.json: the user to become (when it starts as root), limits for each process, files to copy into the
-scratch, and the program. A system-call filter refuses what no exercise needs and what has opened sandboxes before: new
-namespaces, mounts, other processes' memory, BPF, io_uring, key rings, and sockets to anything but this machine.
+scratch, and the program. A system-call filter refuses what no exercise needs: what has opened sandboxes before (new
+namespaces, mounts, other processes' memory, BPF, io_uring, key rings, sockets to anything but this machine), and what
+uses memory or counters of the machine that no limit of a process covers (memfd, System V memory, inotify).
 """
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import os
 import platform
 import resource
 import select
 import shutil
+import signal
 import struct
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 ORDERS = "/run/sandbox/job.json"
 INPUTS = "/run/sandbox/inputs"
 SCRATCH = "/scratch"
 USER = 1000  # who a learner's program is, seen from inside
+FIRST_HANDED = 100  # number of the first open file that was handed over
 
 _CLONE_NEWUSER = 0x1000_0000
 _NAMESPACES = 0x7E02_0000  # every CLONE_NEW... flag that clone() takes
@@ -40,6 +44,8 @@ _REFUSED = {
         "kexec_load": 246, "add_key": 248, "request_key": 249, "keyctl": 250, "unshare": 272, "perf_event_open": 298,
         "open_by_handle_at": 304, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311,
         "finit_module": 313, "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323,
+        "shmget": 29, "msgget": 68, "semget": 64, "inotify_init": 253, "inotify_init1": 294, "fanotify_init": 300,
+        "memfd_create": 319, "mq_open": 240,
     },
     "aarch64": {
         "umount2": 39, "mount": 40, "pivot_root": 41, "chroot": 51, "quotactl": 60, "acct": 89, "unshare": 97,
@@ -47,12 +53,14 @@ _REFUSED = {
         "add_key": 217, "request_key": 218, "keyctl": 219, "swapon": 224, "swapoff": 225, "perf_event_open": 241,
         "open_by_handle_at": 265, "setns": 268, "process_vm_readv": 270, "process_vm_writev": 271,
         "finit_module": 273, "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
+        "shmget": 194, "msgget": 186, "semget": 190, "inotify_init1": 26, "fanotify_init": 262,
+        "memfd_create": 279, "mq_open": 180,
     },
 }  # fmt: skip
 # The same on every architecture: io_uring, and the newer calls that mount.
 _REFUSED_EVERYWHERE = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429,
-    "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "mount_setattr": 442,
+    "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "mount_setattr": 442, "memfd_secret": 447,
 }  # fmt: skip
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _SOCKET = {"x86_64": 41, "aarch64": 198}
@@ -63,10 +71,10 @@ _FAMILIES = (1, 2, 10, 16)  # unix, IPv4, IPv6, netlink
 
 def main() -> None:
     orders = read_orders()
-    stop_if_alone(orders["alive"])
     confine(orders)
+    hand_over(orders["handed"])
     enter_scratch()
-    os.execvpe(orders["argv"][0], orders["argv"], os.environ)
+    supervise(orders["argv"], orders["alive"])
 
 
 def read_orders() -> dict[str, Any]:
@@ -95,7 +103,48 @@ def confine(orders: dict[str, Any], mapped: Callable[[], bool] | None = None) ->
         hard = resource.getrlimit(kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (value, value))
+    drop_capabilities()
     refuse_system_calls()
+
+
+def hand_over(numbers: list[int]) -> None:
+    """Give the open files that were handed over their numbers inside, and close nothing else."""
+    moved = [fcntl.fcntl(number, fcntl.F_DUPFD, FIRST_HANDED + len(numbers)) for number in numbers]
+    for place, number in enumerate(moved, start=FIRST_HANDED):
+        os.dup2(number, place)  # stays open over an exec
+        os.close(number)
+
+
+def supervise(argv: list[str], alive: int | None) -> NoReturn:
+    """Be process 1 of the sandbox: start the program, bury orphans, and end with the program or with the grader.
+
+    It has the limits and the filter of the program, and its memory cannot be opened from inside: it is not dumpable.
+    Everything inside ends with it. The exit status is the program's, 128 more than the number of a signal.
+    """
+    set_dumpable(False)  # an exec makes the program dumpable again
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    program = os.fork()
+    if program == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        if alive is not None:
+            os.close(alive)
+        os.execvpe(argv[0], argv, os.environ)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    os.closerange(FIRST_HANDED, FIRST_HANDED + 100)
+    while True:
+        ready, _, _ = select.select([woken, *([] if alive is None else [alive])], [], [])
+        if alive in ready:  # nobody writes to it, so this is its end
+            os._exit(128 + signal.SIGKILL)
+        os.read(woken, 4096)
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            if found[0] == program:
+                code = os.waitstatus_to_exitcode(found[1])
+                os._exit(code if code >= 0 else 128 - code)
 
 
 def enter_scratch() -> None:
@@ -117,7 +166,6 @@ def become(outside: int, mapped: Callable[[], bool] | None = None) -> None:
         raise OSError("the user namespace of the sandbox could not be set up")
     os.setresgid(USER, USER, USER)
     os.setresuid(USER, USER, USER)
-    drop_capabilities()
 
 
 def map_users(process: int, outside: int) -> bool:
@@ -157,7 +205,13 @@ def drop_capabilities() -> None:
         libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), zero, zero, zero)  # fails for numbers not in use
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
     _call(libc.capset, header, bytes(24))
-    _call(libc.prctl, _PR_SET_DUMPABLE, ctypes.c_ulong(1), zero, zero, zero)  # else /proc/self belongs to root
+    set_dumpable(True)  # a process that has changed its user is not, and then its own /proc/self belongs to root
+
+
+def set_dumpable(yes: bool) -> None:
+    """Whether processes of the same user may open this one's memory."""
+    zero = ctypes.c_ulong(0)
+    _call(_libc().prctl, _PR_SET_DUMPABLE, ctypes.c_ulong(yes), zero, zero, zero)
 
 
 def refuse_system_calls() -> bool:

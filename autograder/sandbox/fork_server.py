@@ -5,10 +5,10 @@ kernel still gets everything of its own: namespaces (processes, mounts, network,
 user rights, limits and system-call filter. It is started by root's bubblewrap (warm.py), with the standard library for
 itself, and keeps root's rights for the forking alone.
 
-One request a connection: a line of JSON, and descriptors for standard output and standard error. Two processes come of
-it, since forking a large process is what takes the time: the first one of new namespaces, which prepares them, waits
-for the rest and tells the exit status, and the kernel. Both go on after the other side has put the first into a control
-group and said so.
+One request a connection: a line of JSON, and open files: standard output, standard error, what is handed over. Two
+processes come of it, since forking a large process is what takes the time: the first one of new namespaces, which
+prepares them, waits for the rest and tells the exit status, and the kernel. Both go on after the other side has put the
+first into a control group and said so.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _first(connection: socket.socket) -> None:
     code = 125
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        line, descriptors, _, _ = socket.recv_fds(connection, 65536, 2)
+        line, descriptors, _, _ = socket.recv_fds(connection, 65536, 16)
         request = json.loads(line)
         os.dup2(descriptors[0], 1)
         os.dup2(descriptors[1], 2)
@@ -96,7 +96,7 @@ def _first(connection: socket.socket) -> None:
         asked, mapped = os.pipe(), os.pipe()
         kernel = os.fork()
         if kernel == 0:
-            _kernel(asked[1], mapped[0])
+            _kernel(asked[1], mapped[0], descriptors[2:])
         os.close(asked[1])
         if (user := os.read(asked[0], 16)) and inside.map_users(kernel, int(user)):
             os.write(mapped[1], b"x")
@@ -114,7 +114,7 @@ def _first(connection: socket.socket) -> None:
         os._exit(0)  # and with it every process of the namespace
 
 
-def _kernel(ask: int, answer: int) -> None:
+def _kernel(ask: int, answer: int, handed: list[int]) -> None:
     """The process in which a learner's code will run. Does not return."""
     code = 125
     try:
@@ -127,7 +127,9 @@ def _kernel(ask: int, answer: int) -> None:
             return os.read(answer, 1) == b"x"
 
         inside.confine(orders, mapped)
-        os.closerange(3, 4096)
+        inside.hand_over(handed)
+        os.closerange(3, inside.FIRST_HANDED)
+        os.closerange(inside.FIRST_HANDED + len(handed), 4096)
         inside.enter_scratch()
         importlib.invalidate_caches()  # the folder of allowed modules is another one now
         if numpy := sys.modules.get("numpy"):
@@ -156,9 +158,6 @@ def _mount(request: dict[str, Any]) -> None:
     _do_mount("none", "/", "", _MS_REC | _MS_PRIVATE)
     _do_mount(f"{mine}/files", "/run/sandbox", "", _MS_BIND)
     _do_mount("none", "/run/sandbox", "", _MS_REMOUNT | _MS_BIND | _MS_RDONLY | careful)
-    if request["shared"]:
-        _do_mount(f"{YARD}/{request['shared']}", "/run/kernel", "", _MS_BIND)
-        _do_mount("none", "/run/kernel", "", _MS_REMOUNT | _MS_BIND | careful)
     _do_mount("tmpfs", YARD, "tmpfs", _MS_RDONLY | careful, "size=4096")
     _do_mount("tmpfs", inside.SCRATCH, "tmpfs", careful, f"size={request['scratch']},mode=755")
     _do_mount("tmpfs", "/dev/shm", "tmpfs", careful, f"size={request['scratch']},mode=1777")

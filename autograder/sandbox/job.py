@@ -17,7 +17,6 @@ from autograder.sandbox import entry as inside
 from autograder.sandbox.interpreter import copy_allowed
 from autograder.sandbox.limits import Limits
 
-SHARED = "/run/kernel"  # the one folder shared with the host, for a kernel's sockets
 FILES = "/run/sandbox"
 CHECKS = "autograder.checks"  # what test cells import; holds no answers
 _PREFIX, _OLD = "autograder-", 3600  # of temporary folders; seconds
@@ -32,7 +31,7 @@ class Job:
     inputs: Path | None = None  # its plain files, except notebooks, are copied into the working folder
     allow: tuple[str, ...] = (CHECKS,)  # modules of local packages that may be imported
     hide: tuple[Path, ...] = ()  # needed only for what lies inside a system or Python folder
-    shared: Path | None = None  # seen as SHARED, writable
+    handed: tuple[int, ...] = ()  # open files to hand over; inside, their numbers begin at entry.FIRST_HANDED
     files: dict[str, str] = field(default_factory=dict)  # name -> text, seen read-only in FILES
 
 
@@ -63,10 +62,18 @@ def furnish(folder: Path, job: Job, outside: int | None, alive: int | None = Non
         "RLIMIT_CPU": limits.cpu_seconds,
         "RLIMIT_DATA": limits.memory,  # a MemoryError in the cell at fault, before the whole kernel is killed
         "RLIMIT_NOFILE": 1024,
+        "RLIMIT_MSGQUEUE": 0,
+        "RLIMIT_SIGPENDING": 1024,
     }
     if _counts_by_namespace():
         rlimits["RLIMIT_NPROC"] = limits.processes
-    orders = {"alive": alive, "become": outside, "rlimits": rlimits, "argv": list(job.argv)}
+    orders = {
+        "alive": alive,
+        "handed": list(job.handed),
+        "become": outside,
+        "rlimits": rlimits,
+        "argv": list(job.argv),
+    }
     (files / "job.json").write_text(json.dumps(orders))
     for path in (files, *files.rglob("*"), *etc.iterdir(), folder / "empty"):
         path.chmod(0o755 if path.is_dir() else 0o644)  # whatever the umask: another user reads them

@@ -55,12 +55,11 @@ class Sandbox:
         folder: Path,
         group: Group | None,
         limits: Limits,
-        shared: Path | None,
         hold: int | None = None,
     ) -> None:
         self.process, self.folder, self.group, self.limits, self._hold = process, folder, group, limits, hold
         self._words: deque[bytes] = deque(maxlen=16)  # the end of what it wrote on standard error
-        self._watch = Watch(process.pid, group, limits, self.kill, shared)
+        self._watch = Watch(process.pid, group, limits, self.kill)
         self._reader = threading.Thread(target=self._read, args=(process.stderr,), daemon=True)
         self._reader.start()
         self._watch.start()
@@ -129,8 +128,6 @@ def start(job: Job, stdout: int = subprocess.DEVNULL) -> Sandbox:
         outside = outfit.stranger() if os.geteuid() == 0 else None
         group = make_group(job.limits)
         outfit.furnish(folder, job, outside, alive)
-        if job.shared is not None and outside is not None:
-            os.chown(job.shared, outside, outside)
         command = [
             *bwrap.enter(group.entries if group else []),
             program,
@@ -144,7 +141,7 @@ def start(job: Job, stdout: int = subprocess.DEVNULL) -> Sandbox:
             cwd="/",
             env={"PATH": "/usr/bin:/bin"},
             start_new_session=True,
-            pass_fds=[alive],
+            pass_fds=[alive, *job.handed],
         )
     except BaseException as error:
         os.close(hold)
@@ -156,7 +153,7 @@ def start(job: Job, stdout: int = subprocess.DEVNULL) -> Sandbox:
         raise
     finally:
         os.close(alive)
-    return Sandbox(process, folder, group, job.limits, job.shared, hold)
+    return Sandbox(process, folder, group, job.limits, hold)
 
 
 def check() -> list[str]:

@@ -84,8 +84,6 @@ def start(job: sandbox.Job, stdout: int = subprocess.DEVNULL) -> sandbox.Sandbox
     place = yard()
     if place is None or job.argv[0] != sys.executable or job.argv[1] not in ("-m", "-c"):
         return None
-    if job.shared is not None and place not in job.shared.parents:
-        return None
     if _about(job.hide) != (place / "about.json").read_text():
         return None
     folder = outfit.temporary("job", place)
@@ -93,10 +91,8 @@ def start(job: sandbox.Job, stdout: int = subprocess.DEVNULL) -> sandbox.Sandbox
     try:
         outside = outfit.stranger()
         outfit.furnish(folder, job, outside)
-        if job.shared is not None:
-            os.chown(job.shared, outside, outside)
         process = _fork(place, folder, job, group.entries if group else [], stdout)
-        return sandbox.Sandbox(process, folder, group, job.limits, job.shared)
+        return sandbox.Sandbox(process, folder, group, job.limits)
     except (OSError, LookupError, RuntimeError) as error:
         if group is not None:
             group.remove()
@@ -163,7 +159,7 @@ def _open(
     shutil.copyfile(Path(inside.__file__).with_name("fork_server.py"), folder / "files" / "fork_server.py")
     (yard / "about.json").write_text(_about(hide))
     python = this_python(hide)
-    more = ["--bind", str(yard), YARD, "--dir", outfit.SHARED]
+    more = ["--bind", str(yard), YARD]
     program = [python.executable, f"{outfit.FILES}/fork_server.py", *modules, *_KERNEL_MODULES]
     command = bwrap.arguments(job, folder, python, own_user=False, program=program, more=more)
     process = subprocess.Popen(
@@ -200,7 +196,6 @@ def _fork(yard: Path, folder: Path, job: sandbox.Job, entries: list[Path], stdou
     """Ask for a process, put the first one of its namespaces into the control group, and let it go on."""
     request = {
         "folder": folder.name,
-        "shared": str(job.shared.relative_to(yard)) if job.shared else "",
         "scratch": job.limits.scratch,
     }
     with contextlib.ExitStack() as on_error, socket.socket(socket.AF_UNIX) as opened, contextlib.ExitStack() as always:
@@ -218,7 +213,7 @@ def _fork(yard: Path, folder: Path, job: sandbox.Job, entries: list[Path], stdou
         opened.settimeout(_SOON)
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         opened.connect(f"{yard}/{SOCKET}")
-        socket.send_fds(opened, [json.dumps(request).encode()], [sink, writer])
+        socket.send_fds(opened, [json.dumps(request).encode()], [sink, writer, *job.handed])
         said, ancillary, _, _ = opened.recvmsg(4, socket.CMSG_SPACE(_CREDENTIALS.size))
         credentials = [data for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
         if said != b"here" or not credentials:

@@ -16,7 +16,6 @@ from pathlib import Path
 from autograder.sandbox.limits import Group, Limits, Usage
 
 _PAUSE = 0.2  # seconds between two looks
-_SOCKETS = 2**20  # bytes; a folder for sockets has no use for more
 _TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
@@ -24,11 +23,9 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 class Watch(threading.Thread):
     """A thread that calls `kill` and leaves its reason in `reason` when a limit is passed."""
 
-    def __init__(
-        self, pid: int, group: Group | None, limits: Limits, kill: Callable[[], None], shared: Path | None = None
-    ) -> None:
+    def __init__(self, pid: int, group: Group | None, limits: Limits, kill: Callable[[], None]) -> None:
         super().__init__(daemon=True, name="sandbox-watch")
-        self.pid, self.group, self.limits, self.shared = pid, group, limits, shared
+        self.pid, self.group, self.limits = pid, group, limits
         self.reason = ""
         self._kill, self._end = kill, threading.Event()
         self._lock = threading.Lock()
@@ -70,8 +67,6 @@ class Watch(threading.Thread):
             return f"it was stopped because it used more than {self.limits.cpu_seconds} seconds of processor time"
         if usage.memory > self.limits.memory and not (self.group and self.group.limits_memory()):
             return f"it was stopped because it used more than {self.limits.memory / 2**30:.1f} GiB of memory"
-        if self.shared is not None and _bytes_in(self.shared) > _SOCKETS:
-            return "it was stopped because it wrote files among its sockets"
         return ""
 
 
@@ -110,12 +105,3 @@ def _tree(root: int) -> tuple[float, int]:
         cpu_total += seen[pid][1]
         memory_total += seen[pid][2]
     return cpu_total, memory_total
-
-
-def _bytes_in(folder: Path) -> int:
-    """Bytes of the files in a folder, and something for each name, links not followed."""
-    total = 0
-    with contextlib.suppress(OSError):
-        for here, _, names in os.walk(folder):
-            total += sum(os.lstat(os.path.join(here, name)).st_size + 256 for name in names)
-    return total

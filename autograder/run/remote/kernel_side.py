@@ -33,10 +33,17 @@ def install(names: dict[str, Any], exchange: Any, first: int = 0) -> None:
     _names, _exchange, _first = names, exchange, first
 
 
-def attend(path: str, names: dict[str, Any], first: int) -> None:
-    """Call the tests at this socket and answer them until they hang up. What is printed meanwhile goes to them too."""
-    with socket.socket(socket.AF_UNIX) as end:
-        end.connect(path)
+def listening(path: str) -> socket.socket:
+    """A socket for `attend`, where none was handed over."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(16)
+    return listener
+
+
+def attend(listener: socket.socket, token: str, names: dict[str, Any], first: int) -> None:
+    """Answer the tests, which call with this token, until they hang up. What is printed meanwhile goes to them too."""
+    with _caller(listener, token) as end:
         line, said = _Line(end), _Said()
 
         def exchange(text: str) -> str:
@@ -62,6 +69,19 @@ def attend(path: str, names: dict[str, Any], first: int) -> None:
             _put_back()
 
 
+def _caller(listener: socket.socket, token: str) -> socket.socket:
+    """The tests' call; one that they gave up earlier has another token."""
+    while True:
+        end, _ = listener.accept()
+        try:
+            if _Line(end).read(len(token)).decode() == token:
+                end.sendall(b"k")
+                return end
+        except (EOFError, OSError):
+            pass
+        end.close()
+
+
 class _Line:
     """Texts over a socket, each with its length in bytes before it (eight bytes)."""
 
@@ -73,9 +93,9 @@ class _Line:
         self._end.sendall(len(data).to_bytes(8, "big") + data)
 
     def receive(self) -> str:
-        return self._read(int.from_bytes(self._read(8), "big")).decode()
+        return self.read(int.from_bytes(self.read(8), "big")).decode()
 
-    def _read(self, size: int) -> bytes:
+    def read(self, size: int) -> bytes:
         parts = bytearray()
         while len(parts) < size:
             block = self._end.recv(min(size - len(parts), 2**20))

@@ -1,7 +1,7 @@
 """Attempts to break out of the sandbox or to use more than it may, one function for each kind.
 
-The one idea: each probe is a small program that a dishonest learner might write; it runs in a sandbox like any
-submission, and what it achieved is judged from outside.
+Each probe is a small program that a dishonest learner might write. It runs in a sandbox like any submission, and what
+it achieved is judged from outside.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +20,7 @@ from autograder.sandbox.probes.attempt import LIMITS, Finding
 from autograder.sandbox.probes.attempt import run as _run
 from autograder.sandbox.probes.use import (
     files_are_bounded,
+    kernel_memory_is_bounded,
     memory_is_bounded,
     processes_are_bounded,
     threads_are_bounded,
@@ -182,29 +182,46 @@ tries(call("unshare", 0x10000000), call("mount", b"none", b"/scratch", b"tmpfs",
     return Finding("mounts, new namespaces, tracing", ran.line == "nothing", f"could use {ran.line}")
 
 
-def kernel_starts() -> Finding:
-    """Through Jupyter, as nbgrader starts it."""
-    from jupyter_client.manager import KernelManager
+def process_1_is_closed() -> Finding:
+    """It has the learner's user number, so its memory would be a way out of the filter and the limits."""
+    ran = _run("""
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+def write():
+    with open("/proc/1/mem", "r+b", buffering=0) as memory: return memory.fileno()
+def trace():
+    if libc.ptrace(16, 1, 0, 0) < 0: raise OSError
+def lacks(line):
+    def attempt():
+        if line in open("/proc/1/status").read(): raise OSError
+    return "use it, since it lacks " + repr(line), attempt
+def limits():
+    here, there = (open(f"/proc/{process}/limits").read() for process in ("self", "1"))
+    if here == there: raise OSError
+tries(("write to its memory", write), ("trace it", trace), ("see its files", lambda: os.listdir("/proc/1/fd")),
+      ("enter its root", lambda: os.listdir("/proc/1/root/")), lacks("Seccomp:\t2"), lacks("NoNewPrivs:\t1"),
+      lacks("CapEff:\t0000000000000000"), ("use it, since it has other limits", limits),
+      ("kill it", lambda: (os.kill(1, 9), time.sleep(0.2))[0] or os.kill(1, 19) or 1 / 0))
+""")
+    return Finding("process 1 of the sandbox", ran.line == "nothing", ran.reason or f"could {ran.line}")
 
-    from autograder.course import kernelspec
 
-    with tempfile.TemporaryDirectory() as folder:
-        manager = KernelManager(kernel_name=kernelspec.ensure(Path(folder)))
-        begin = time.monotonic()
-        try:
-            manager.start_kernel(cwd=folder)
-            client = manager.blocking_client()
-            client.start_channels()
-            client.wait_for_ready(timeout=60)
-            said = client.execute("x = 1", reply=True, timeout=30)["content"]["status"]
-            client.stop_channels()
-            return Finding("a notebook's kernel starts", said == "ok", f"ready in {time.monotonic() - begin:.1f} s")
-        except Exception as error:
-            mend = "Install the course again (`make lab`): Jupyter finds the sandbox by the package's entry point"
-            return Finding("a notebook's kernel starts", False, f"{type(error).__name__}: {error}", mend)
-        finally:
-            if manager.has_kernel:
-                manager.shutdown_kernel(now=True)
+def every_place_to_write_is_its_own() -> Finding:
+    """Only file systems in memory, of a limited size, which no other process mounts."""
+    ran = _run("""
+def mounted():
+    rows = [line.split()[1:4] for line in open("/proc/self/mounts")]
+    found = [place for place, kind, options in rows
+             if "rw" in options.split(",") and kind not in ("proc", "devpts", "devtmpfs")
+             and not (kind == "tmpfs" and ("size=" in options or place.startswith("/dev/")))]
+    return "/".join(found) if found else 1 / 0
+def nested():
+    os.chdir("/run")
+    for _ in range(25):
+        os.mkdir("n" * 240); os.chdir("n" * 240)
+tries(("write to", mounted), ("nest folders in /run", nested))
+""")
+    return Finding("writing to the machine's disk", ran.line == "nothing", f"could {ran.line}")
 
 
 def _own_address() -> str:
@@ -230,5 +247,7 @@ PROBES: list[Callable[[], Finding]] = [
     solution_is_not_importable,
     other_processes_are_unseen,
     system_calls_are_refused,
-    kernel_starts,
+    process_1_is_closed,
+    every_place_to_write_is_its_own,
+    kernel_memory_is_bounded,
 ]

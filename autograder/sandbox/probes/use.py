@@ -34,6 +34,21 @@ print("6 GB" if all(os.wait()[1] == 0 for _ in range(6)) else "less", flush=True
     return Finding("6 GB of memory", held, f"got {size(most)}, with {size(few.memory)} the limit", _GROUP)
 
 
+def kernel_memory_is_bounded() -> Finding:
+    """Memory and counters of the machine that no limit of a process covers."""
+    ran = run("""
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+def call(name, *args):
+    def attempt():
+        if getattr(libc, name)(*args) < 0: raise OSError(ctypes.get_errno())
+    return name, attempt
+tries(call("memfd_create", b"x", 0), call("shmget", 0, 2**30, 0o1600), call("msgget", 0, 0o1600),
+      call("semget", 0, 1, 0o1600), call("inotify_init1", 0), call("mq_open", b"/x", 0o102, 0o600, None))
+""")
+    return Finding("memory files, System V memory, inotify", ran.line == "nothing", f"could use {ran.line}")
+
+
 def processes_are_bounded() -> Finding:
     ran = run("""
 n = 0

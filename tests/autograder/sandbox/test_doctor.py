@@ -19,7 +19,7 @@ from autograder.sandbox.probes import escapes as probes
 from autograder.sandbox.probes.escapes import Finding
 
 
-@pytest.mark.parametrize("probe", probes.PROBES, ids=lambda probe: probe.__name__)
+@pytest.mark.parametrize("probe", doctor.PROBES, ids=lambda probe: probe.__name__)
 def test_the_limit_holds(probe: Callable[[], Finding]) -> None:
     found = probe()
     assert found.held, f"{found.name}: {found.what}. {found.mend}"

@@ -242,7 +242,7 @@ def test_it_works_for_an_ordinary_user_too() -> None:
             "import os; from autograder.sandbox import launch as sandbox\n"
             "from autograder.sandbox.probes import escapes as probes\n"
             "assert os.geteuid(); print(sandbox.check())\n"
-            "for p in probes.PROBES[:3] + probes.PROBES[4:5]: found = p(); assert found.held, found; print(found.name)"
+            "for p in probes.PROBES: found = p(); assert found.held, found; print(found.name)"
         )
         drop = [] if os.geteuid() else ["setpriv", "--reuid=1005", "--regid=1005", "--clear-groups"]
         environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": folder, "HOME": "/"}

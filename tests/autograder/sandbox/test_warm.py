@@ -157,7 +157,6 @@ def test_a_kernel_is_ready_for_a_third_of_a_second_of_processor_time(
 def test_where_it_would_not_be_the_same_sandbox_it_starts_cold(yard: Path) -> None:
     job = functools.partial(Job, [sys.executable, "-c", "pass"], SMALL)
     assert warm.start(Job(["/bin/true"], SMALL)) is None
-    assert warm.start(job(shared=Path("/tmp"))) is None
     hide = Path(sys.prefix) / "lib"
     assert warm.start(job(hide=(hide,))) is None
 
