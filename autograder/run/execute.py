@@ -248,11 +248,11 @@ class _Run:
         """Do `work(seconds)` within the time of a cell and of the notebook."""
         limit = self.settings.timeout
         seconds = self.left if limit is None or limit < 0 else min(float(limit), self.left)
-        begin = time.monotonic()
+        clock = self.learner.deadline(seconds)
         try:
             return work(seconds)
         finally:
-            self.left -= time.monotonic() - begin
+            self.left -= clock.spent()
 
     def _because(self, error: dict[str, str]) -> str:
         """Why a name is missing, if the cell that should define it failed."""

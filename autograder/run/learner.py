@@ -15,6 +15,7 @@ import shutil
 import socket
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ from typing import Any
 import zmq
 from jupyter_client.manager import KernelManager
 
+from autograder.run.budget import Deadline
 from autograder.run.outputs import Outputs
+from autograder.sandbox.limits import Usage
 
 _MESSAGE = 24 * 2**20  # bytes of one message of the kernel
 _WAITING = 4  # messages that may wait to be read; further ones wait in the kernel
@@ -108,11 +111,18 @@ class Learner:
 
     def usage(self) -> dict[str, float]:
         """Processor seconds and peak memory in bytes, where the kernel's provisioner counts them."""
-        count = getattr(getattr(self._manager, "provisioner", None), "usage", None)
+        count = self._count()
         if count is None:
             return {}
         used = count()
         return {"cpu_seconds": round(used.cpu_seconds, 3), "memory_peak": used.memory_peak}
+
+    def deadline(self, seconds: float) -> Deadline:
+        """The end of `seconds` of this submission's time, which begin now."""
+        return Deadline(seconds, self._count())
+
+    def _count(self) -> Callable[[], Usage] | None:
+        return getattr(getattr(self._manager, "provisioner", None), "usage", None)
 
     def run(self, source: str, seconds: float, outputs: Outputs) -> Answer:
         """Run a cell as a learner would; its outputs are collected in `outputs`."""
@@ -122,6 +132,10 @@ class Learner:
             return Answer("died", words="there is no kernel")
         request = self._client.execute(source, allow_stdin=False, stop_on_error=False)
         answer, content = self._wait(request, seconds, outputs)
+        if _asks_to_exit(content):
+            self._gone = "the cell ended its kernel: it calls exit() or quit()"
+            self.stop()
+            return Answer("died", words=self._gone)
         if content.get("status") == "error" and not outputs.has_error():
             outputs.error(content.get("ename"), content.get("evalue"), content.get("traceback"))
         return answer
@@ -173,7 +187,7 @@ class Learner:
         self._heard = False
         while not self._heard:
             request = self._client.kernel_info()
-            self._listen(request, min(deadline, time.monotonic() + 2.0), Outputs(0, 0), 0.1)
+            self._listen(request, self.deadline(min(deadline - time.monotonic(), 2.0)), Outputs(0, 0), 0.1)
             if not self._manager.is_alive():
                 self._give_reason()
                 raise RuntimeError(self._gone)
@@ -247,16 +261,16 @@ class Learner:
         """End the request in which the kernel answers the tests; a kernel that does not end it is stopped."""
         self._cut()
         request, self._request = self._request, ""
-        if request and self._listen(request, time.monotonic() + seconds, Outputs(0, 0)) is None:
+        if request and self._listen(request, self.deadline(seconds), Outputs(0, 0)) is None:
             self._give_reason()
             self.stop()
 
     def _wait(self, request: str, seconds: float, outputs: Outputs) -> tuple[Answer, dict[str, Any]]:
-        found = self._listen(request, time.monotonic() + seconds, outputs)
+        found = self._listen(request, self.deadline(seconds), outputs)
         if found is None and self._manager.is_alive():
             with contextlib.suppress(Exception):
                 self._manager.interrupt_kernel()
-            stopped = self._listen(request, time.monotonic() + _GRACE, outputs)
+            stopped = self._listen(request, self.deadline(_GRACE), outputs)
             how = "" if stopped is not None else " and could not be interrupted"
             if stopped is None:
                 self.stop()
@@ -272,7 +286,9 @@ class Learner:
         reason = getattr(self._manager.provisioner, "reason", lambda: "")
         self._gone = f"the kernel was lost: {reason() or 'it ended by itself'}"
 
-    def _listen(self, request: str, deadline: float, outputs: Outputs, patience: float = 2.0) -> dict[str, Any] | None:
+    def _listen(
+        self, request: str, deadline: Deadline, outputs: Outputs, patience: float = 2.0
+    ) -> dict[str, Any] | None:
         """Collect outputs until the request is answered; None at the deadline or when the kernel is dead.
 
         Outputs follow an answer at once; they are waited for `patience` seconds.
@@ -286,10 +302,9 @@ class Learner:
         reply: dict[str, Any] | None = None
         idle = False
         while not (idle and reply is not None):
-            left = deadline - time.monotonic()
-            if left <= 0:
+            if deadline.left() <= 0:
                 return reply
-            events = dict(poller.poll(int(min(left, 0.3) * 1000) + 1))
+            events = dict(poller.poll(300))
             if not events and not self._manager.is_alive():
                 return reply
             for sock in channels:
@@ -302,7 +317,7 @@ class Learner:
                     self._heard = True
                     idle = idle or content.get("execution_state") == "idle"
                 elif kind in ("execute_reply", "kernel_info_reply") and reply is None:
-                    reply, deadline = content, min(deadline, time.monotonic() + patience)
+                    reply, deadline = content, self.deadline(patience)
                 elif kind == "input_request":
                     client.input("\x04")  # nobody is there to type: end of file
                 else:
@@ -330,3 +345,11 @@ def _connected(place: Path | None) -> socket.socket:
         end.close()
         raise
     return end
+
+
+def _asks_to_exit(content: dict[str, Any]) -> bool:
+    """Whether a reply says that the kernel ends after it, as IPython's `exit` and `quit` make it."""
+    payload = content.get("payload")
+    return isinstance(payload, list) and any(
+        isinstance(part, dict) and part.get("source") == "ask_exit" for part in payload
+    )

@@ -30,7 +30,7 @@ class Limits:
     file_size: int = 100 * 2**20  # of one file
     scratch: int = 256 * 2**20  # all files together
     cpu_seconds: int = 600
-    wall_seconds: int = 1200
+    wall_seconds: int = 3600  # far beyond what a loaded machine makes of the processor time
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,17 @@ class Usage:
     memory_peak: int = 0
     memory_kills: int = 0
     refused_processes: int = 0
+    waited_seconds: float = 0.0  # that its processes could have run and no processor was free
 
 
 @dataclass
 class Group:
-    """One sandbox's control group: a folder in each hierarchy. A process enters by its number written to `entries`."""
+    """One sandbox's control group: a folder in each hierarchy. A process enters by its number written to `entries`.
 
-    folders: dict[str, Path]  # "memory", "pids", "cpuacct" of version 1, or "v2"
+    Groups share the processors evenly, however many processes each of them has.
+    """
+
+    folders: dict[str, Path]  # "memory", "pids", "cpuacct", "cpu" of version 1, or "v2"
     peak: int = field(default=0)
 
     @property
@@ -92,6 +96,10 @@ class Group:
             _number(pids / "pids.events", "max"),
         )
 
+    def processes(self) -> list[int]:
+        """The numbers of its processes."""
+        return [int(number) for number in _text(next(iter(self.folders.values())) / "cgroup.procs").split()]
+
     def kill(self) -> None:
         """Kill every process in it."""
         for folder in self.folders.values():
@@ -123,19 +131,22 @@ def make_group(limits: Limits) -> Group | None:
         "pids.max": limits.processes,
     }
     for parent in _parents("cgroup2", ""):
-        with contextlib.suppress(OSError):
-            (parent / "cgroup.subtree_control").write_text("+memory +pids")
+        for controllers in ("+cpu", "+memory +pids"):
+            with contextlib.suppress(OSError):
+                (parent / "cgroup.subtree_control").write_text(controllers)
         if (folder := _make(parent / name, settings, ("memory.max", "pids.max"))) is not None:
             return Group({"v2": folder})
     old = {
         "memory": {"memory.limit_in_bytes": limits.memory, "memory.memsw.limit_in_bytes": limits.memory},
         "pids": {"pids.max": limits.processes},
         "cpuacct": {},
+        "cpu": {},
     }
-    folders = {}
+    folders: dict[str, Path] = {}
     for controller, values in old.items():
         for parent in _parents("cgroup", controller):
-            if (folder := _make(parent / name, values, tuple(values)[:1])) is not None:
+            made = parent / name in folders.values()  # some hierarchies have several controllers
+            if (folder := parent / name if made else _make(parent / name, values, tuple(values)[:1])) is not None:
                 folders[controller] = folder
                 break
     return Group(folders) if folders else None

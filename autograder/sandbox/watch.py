@@ -1,7 +1,7 @@
 """Watches a sandbox from outside and ends it when it has used its time or, without a control group, its memory.
 
-The one idea: the kernel holds each process to its limits, but only someone outside sees the sum over processes and the
-clock on the wall. The watch looks a few times a second; what it finds out is also the telemetry.
+The kernel holds each process to its limits, but only someone outside sees the sum over processes and the clock on the
+wall. The watch looks a few times a second; what it finds out is also the telemetry.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Watch(threading.Thread):
         self._kill, self._end = kill, threading.Event()
         self._lock = threading.Lock()
         self._last, self._begin = Usage(), time.monotonic()
+        self._waited: dict[int, float] = {}  # by process
 
     def run(self) -> None:
         while not self._end.wait(_PAUSE):
@@ -50,14 +51,23 @@ class Watch(threading.Thread):
         """What the sandbox used; numbers never fall, also after its processes have gone."""
         with self._lock:
             now = _with_processes(self.pid, self.group.usage() if self.group else Usage(), self.group)
+            for process in self._processes():
+                with contextlib.suppress(OSError, ValueError, IndexError):
+                    self._waited[process] = waited_seconds(process)
             self._last = Usage(
                 max(now.cpu_seconds, self._last.cpu_seconds),
                 now.memory,
                 max(now.memory, now.memory_peak, self._last.memory_peak),
                 max(now.memory_kills, self._last.memory_kills),
                 max(now.refused_processes, self._last.refused_processes),
+                sum(self._waited.values()),
             )
             return self._last
+
+    def _processes(self) -> list[int]:
+        if self.group is not None:
+            return self.group.processes()
+        return sorted(_below(self.pid))
 
     def _passed(self) -> str:
         if time.monotonic() - self._begin > self.limits.wall_seconds:
@@ -86,8 +96,19 @@ def _with_processes(pid: int, usage: Usage, group: Group | None) -> Usage:
     )
 
 
+def waited_seconds(process: int | str = "self") -> float:
+    """How long a process waited for a processor while it could have run (its first thread; /proc/PID/schedstat)."""
+    return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
+
+
 def _tree(root: int) -> tuple[float, int]:
     """Processor seconds (waited-for children included) and resident bytes of a process and all below it."""
+    rows = _below(root).values()
+    return sum(cpu for cpu, _ in rows), sum(memory for _, memory in rows)
+
+
+def _below(root: int) -> dict[int, tuple[float, int]]:
+    """A process and all below it: processor seconds and resident bytes of each."""
     seen: dict[int, tuple[int, float, int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -95,13 +116,7 @@ def _tree(root: int) -> tuple[float, int]:
                 fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
                 cpu = sum(int(number) for number in fields[11:15]) / _TICK
                 seen[int(entry)] = (int(fields[1]), cpu, int(fields[21]) * _PAGE)
-    below, cpu_total, memory_total = {root}, 0.0, 0
-    while True:
-        more = {pid for pid, (parent, _, _) in seen.items() if parent in below} - below
-        if not more:
-            break
+    below = {root}
+    while more := {pid for pid, (parent, _, _) in seen.items() if parent in below} - below:
         below |= more
-    for pid in below & seen.keys():
-        cpu_total += seen[pid][1]
-        memory_total += seen[pid][2]
-    return cpu_total, memory_total
+    return {pid: seen[pid][1:] for pid in below & seen.keys()}

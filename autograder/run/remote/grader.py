@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,21 +30,20 @@ class Grader:
     def run(self, message: dict[str, Any], seconds: float, learner: Learner) -> tuple[dict[str, Any], Answer | None]:
         """Run a cell there. Returns what grader_process says of it, or an error; and what ended the learner's kernel or
         its time meanwhile."""
-        begin = time.monotonic()
         if self._process is None:
             self._start()
         assert self._link is not None
         failure: Answer | None = None
-        deadline, over = begin + seconds, False
+        deadline, over = learner.deadline(seconds), False
         try:
             self._send(message, learner)
             while True:
                 try:
-                    answer = self._link.receive(deadline, learner.drain)
+                    answer = self._link.receive(deadline.left, learner.drain)
                 except LinkError:
-                    if over or time.monotonic() < deadline:
+                    if over or deadline.left() > 0:
                         raise
-                    over, deadline = True, deadline + OWN_TIME
+                    over, deadline = True, learner.deadline(OWN_TIME)
                     words = f"the test's {seconds:.3g} seconds were over before it returned"
                     failure = failure or Answer("timeout", words=words)
                     learner.give_up()
@@ -55,7 +53,7 @@ class Grader:
                 failure = failure or learner.lost()  # "lost": the kernel has hung up
                 self._link.send({"type": "words", "words": failure.words})
         except LinkError as error:
-            late = time.monotonic() >= deadline
+            late = deadline.left() <= 0
             code = self.stop()
             why = f"did not end within {seconds:.3g} seconds" if late else f"ended its process ({error}, status {code})"
             return {"type": "done", "error": {"ename": "TestEnded", "evalue": f"the test {why}"}}, failure

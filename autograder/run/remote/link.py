@@ -8,7 +8,6 @@ import select
 import selectors
 import socket
 import struct
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -33,12 +32,14 @@ class Link:
         except OSError as error:
             raise LinkError("the other process is gone") from error
 
-    def receive(self, deadline: float | None = None, idle: Callable[[], None] | None = None) -> dict[str, Any]:
-        """The next message; LinkError at `deadline` (of time.monotonic) or when the other end closes."""
-        (size,) = struct.unpack("!I", self._read(4, deadline, idle))
+    def receive(
+        self, left: Callable[[], float] | None = None, idle: Callable[[], None] | None = None
+    ) -> dict[str, Any]:
+        """The next message; LinkError when `left()`, the seconds that are left, falls to 0 or the other end closes."""
+        (size,) = struct.unpack("!I", self._read(4, left, idle))
         if size > MOST:
             raise LinkError("a message that is too long")
-        message: dict[str, Any] = json.loads(self._read(size, deadline, idle))
+        message: dict[str, Any] = json.loads(self._read(size, left, idle))
         return message
 
     def send_handle(self, number: int) -> None:
@@ -60,15 +61,14 @@ class Link:
     def close(self) -> None:
         self._socket.close()
 
-    def _read(self, size: int, deadline: float | None, idle: Callable[[], None] | None) -> bytes:
+    def _read(self, size: int, left: Callable[[], float] | None, idle: Callable[[], None] | None) -> bytes:
         parts = bytearray()
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             while len(parts) < size:
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
+                if left is not None and left() <= 0:
                     raise LinkError("no answer in time")
-                if not selector.select(left if idle is None else min(left or 0.2, 0.2)):
+                if not selector.select(0.2 if left or idle else None):
                     if idle is not None:
                         idle()
                     continue
