@@ -98,7 +98,12 @@ def confine(orders: dict[str, Any], mapped: Callable[[], bool] | None = None) ->
         file.write("1000")  # if the whole machine runs short, this goes first
     if orders["become"] is not None:
         become(orders["become"], mapped)
-    for name, value in orders["rlimits"].items():
+    restrict(orders["rlimits"])
+
+
+def restrict(rlimits: dict[str, int]) -> None:
+    """Set the limits of a process, and give up capabilities and system calls for good."""
+    for name, value in rlimits.items():
         kind = getattr(resource, name)
         hard = resource.getrlimit(kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)

@@ -99,6 +99,8 @@ def _first(connection: socket.socket) -> None:
             _kernel(asked[1], mapped[0], descriptors[2:])
         os.close(asked[1])
         if (user := os.read(asked[0], 16)) and inside.map_users(kernel, int(user)):
+            inside.restrict(inside.read_orders()["rlimits"])
+            inside.set_dumpable(False)
             os.write(mapped[1], b"x")
         os.close(mapped[1])
         while True:

@@ -210,8 +210,8 @@ def every_place_to_write_is_its_own() -> Finding:
     """Only file systems in memory, of a limited size, which no other process mounts."""
     ran = _run("""
 def mounted():
-    rows = [line.split()[1:4] for line in open("/proc/self/mounts")]
-    found = [place for place, kind, options in rows
+    rows = {line.split()[1]: line.split()[2:4] for line in open("/proc/self/mounts")}  # the last one hides the others
+    found = [place for place, (kind, options) in rows.items()
              if "rw" in options.split(",") and kind not in ("proc", "devpts", "devtmpfs")
              and not (kind == "tmpfs" and ("size=" in options or place.startswith("/dev/")))]
     return "/".join(found) if found else 1 / 0

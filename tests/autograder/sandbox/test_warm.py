@@ -73,7 +73,7 @@ print(os.listdir("/run/yard"), processes, len(os.listdir("/proc/self/fd")))
     assert sees == "[] ['1', '2'] 4"  # three standard streams and the listing itself
 
 
-@pytest.mark.parametrize("probe", [p for p in probes.PROBES if p is not probes.kernel_starts], ids=lambda p: p.__name__)
+@pytest.mark.parametrize("probe", probes.PROBES, ids=lambda p: p.__name__)
 def test_each_limit_holds_as_in_a_cold_sandbox(
     yard: Path, probe: Callable[[], Finding], monkeypatch: pytest.MonkeyPatch
 ) -> None:
