@@ -8,12 +8,12 @@ import nbgrader.preprocessors
 from traitlets.config import Config
 
 from autograder.course.hand_grades import SaveGrades
-from autograder.intake import collect
+from autograder.intake import handin
 
 
 def use(config: Config, root: Path) -> None:
     """Take submissions in safely, keep grades by hand, and let no grade leave that is not up to date."""
-    collect.use(config, root)
+    handin.use(config, root)
     # Configurations list the preprocessors after this call, by nbgrader's names.
     nbgrader.preprocessors.SaveAutoGrades = SaveGrades
     config.GenerateFeedback.force = True  # a page that exists may tell of older grades

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from autograder.intake.canonical import quoted
-from autograder.intake.collect import Allowance
+from autograder.intake.receive import Allowance
 
 _BLOCK = 2**16
 _BY_AND_BY = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the other methods decompress a block as a whole

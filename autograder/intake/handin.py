@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,64 @@ from nbgrader.preprocessors import NbGraderPreprocessor, OverwriteCells
 
 from autograder.intake import archive, arrival, collect
 from autograder.intake.owner import owned
+
+_PREPARED: set[tuple[str, str]] = set()  # in this process
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_PREPARED.clear)
+
+
+def use(config: Any, root: Path) -> None:
+    """Make nbgrader's commands pass through here, in `nbgrader_config.py`."""
+    lock_conversions()
+    config.Autograde.pre_convert_hook = hook(root)
+    config.Autograde.sanitize_preprocessors = [
+        "autograder.intake.handin.OnlyCanonical",
+        "nbgrader.preprocessors.ClearOutput",
+        "nbgrader.preprocessors.DeduplicateIds",
+        "nbgrader.preprocessors.OverwriteKernelspec",
+        "autograder.intake.handin.PutTestsBack",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    config.GenerateAssignment.post_convert_hook = after_generating(root)
+    config.ExchangeFactory.collect = "autograder.intake.handin.SafeCollect"
+    config.ZipCollectApp.extractor_plugin = "autograder.intake.handin.SafeExtractor"
+
+
+def hook(root: Path) -> Callable[..., None]:
+    """For nbgrader's `Autograde.pre_convert_hook`: makes each submission canonical before it is touched."""
+
+    def before(assignment: str, student: str, notebooks: list[str]) -> None:
+        del assignment, student  # nbgrader passes patterns here
+        folder = Path(notebooks[0]).parent
+        _PREPARED.discard((folder.name, folder.parent.name))
+        try:
+            report = collect.prepare(root, folder.name, folder.parent.name)
+        except Exception:
+            # nbgrader only logs a hook that failed, and gives 0 for a notebook that is missing; with none it stops.
+            if not list(folder.glob("*.ipynb")):
+                notebooks.clear()
+            raise
+        for line in report.doubts:
+            logging.getLogger("nbgrader").warning("%s: %s", folder.parent.name, line)
+        _PREPARED.add((folder.name, folder.parent.name))
+        notebooks[:] = sorted(str(path) for path in folder.glob("*.ipynb"))
+
+    return before
+
+
+def after_generating(root: Path) -> Callable[..., None]:
+    """For nbgrader's `GenerateAssignment.post_convert_hook`: keeps what learners are given."""
+
+    def after(assignment: str, student: str, notebooks: list[str]) -> None:
+        del student
+        collect.remember_release(root, Path(notebooks[0]).parent.name if notebooks else assignment)
+
+    return after
+
+
+def is_prepared(assignment: str, student: str) -> bool:
+    """Whether the hook made this submission canonical in this process; nbgrader only logs a hook that failed."""
+    return (assignment, student) in _PREPARED
 
 
 def lock_conversions() -> None:
@@ -47,7 +107,7 @@ class OnlyCanonical(NbGraderPreprocessor):
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         about = resources["nbgrader"]
-        if not collect.is_prepared(about["assignment"], about["student"]):
+        if not is_prepared(about["assignment"], about["student"]):
             raise collect.CollectError(
                 f"the submission of {about['student']} was not made canonical, so it is not run; the log says why"
             )

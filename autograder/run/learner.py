@@ -25,6 +25,7 @@ from jupyter_client.manager import KernelManager
 
 from autograder.run.budget import Deadline
 from autograder.run.outputs import Outputs
+from autograder.run.remote import link
 from autograder.sandbox.limits import Usage
 
 _MESSAGE = 24 * 2**20  # bytes of one message of the kernel
@@ -230,8 +231,7 @@ class Learner:
         while time.monotonic() < deadline:
             try:
                 if end is None:
-                    end = _connected(self._place)
-                    end.sendall(token.encode())
+                    end = link.call(str(self._place), token)
                 end.settimeout(0.2)
                 if end.recv(1):
                     end.settimeout(None)
@@ -335,16 +335,6 @@ class Learner:
         except Exception:  # also a queue that is empty: there is nothing to tell apart
             return None
         return (kind, parent, content) if isinstance(kind, str) and isinstance(content, dict) else None
-
-
-def _connected(place: Path | None) -> socket.socket:
-    end = socket.socket(socket.AF_UNIX)
-    try:
-        end.connect(str(place))
-    except OSError:
-        end.close()
-        raise
-    return end
 
 
 def _asks_to_exit(content: dict[str, Any]) -> bool:

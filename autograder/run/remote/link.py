@@ -79,6 +79,18 @@ class Link:
         return bytes(parts)
 
 
+def call(path: str, token: str) -> socket.socket:
+    """Connect to a kernel's socket and say for which request. Raises OSError where nobody listens."""
+    end = socket.socket(socket.AF_UNIX)
+    try:
+        end.connect(path)
+        end.sendall(token.encode("ascii"))
+    except OSError:
+        end.close()
+        raise
+    return end
+
+
 class KernelLine:
     """The tests' end of the line to a learner's kernel (kernel_side.py): text goes in, text comes out."""
 

@@ -17,7 +17,9 @@ import pytest
 from small_course import ANSWER, STUB, answered, cell, code, released, write
 
 from autograder.intake.archive import unpack
-from autograder.intake.collect import Allowance, CollectError, Report, hook, is_prepared, original, prepare, receive
+from autograder.intake.collect import CollectError, Report, original, prepare
+from autograder.intake.handin import hook, is_prepared
+from autograder.intake.receive import Allowance, receive
 
 SECRET = "the instructor's own solution"
 
@@ -256,7 +258,7 @@ def test_an_assignment_that_was_not_released_is_an_error(course: Path) -> None:
 def test_nbgraders_hook_makes_the_submission_canonical_and_finds_the_renamed_file(
     course: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("autograder.intake.collect._PREPARED", set())
+    monkeypatch.setattr("autograder.intake.handin._PREPARED", set())
     folder = hand_in(course, name="mine.ipynb")
     notebooks = [str(folder / "mine.ipynb")]
     assert not is_prepared("ps", "ada")

@@ -15,6 +15,7 @@ import pytest
 from small_course import answered, cell, code, released, write
 
 from autograder.course.course import Course, open_nbgrader
+from autograder.intake.handin import is_prepared
 from autograder.proof import release
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
@@ -167,7 +168,6 @@ def test_without_the_plugin_nothing_runs(small: Small) -> None:
 
 
 def test_a_submission_that_was_not_made_canonical_is_not_run(small: Small) -> None:
-    from autograder.intake import collect
 
     small.hand_in("dan")
     (small.root / "release").rename(small.root / "put-away")
@@ -175,7 +175,7 @@ def test_a_submission_that_was_not_made_canonical_is_not_run(small: Small) -> No
         result = small.api.autograde("ps", "dan", force=True)
     finally:
         (small.root / "put-away").rename(small.root / "release")
-    assert not collect.is_prepared("ps", "dan")
+    assert not is_prepared("ps", "dan")
     assert not result["success"]
     assert "was not made canonical, so it is not run" in result["log"]
 
