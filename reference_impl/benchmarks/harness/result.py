@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,5 +95,33 @@ class Result:
         folder.mkdir(parents=True, exist_ok=True)
         slug = "".join(c if c.isalnum() else "-" for c in str(self.hardware["name"]).lower())
         path = folder / f"{'-'.join([*filter(None, slug.split('-')), self.date, *parts])}.json"
-        path.write_text(self.to_json())
+        replace_file(path, self.to_json())
         return path
+
+
+def finite(section: Section) -> Section:
+    """The section as JSON can hold it: NaN and infinite numbers become None, and a note says where each one stood."""
+    notes = list(section.notes)
+
+    def kept(value: Any, where: str) -> Any:
+        if not isinstance(value, float) or math.isfinite(value):
+            return value
+        notes.append(f"Not a finite number: {where} was {value}.")
+        return None
+
+    rows = [
+        {key: kept(value, f"{section.columns.get(key, key)!r} in row {n}") for key, value in row.items()}
+        for n, row in enumerate(section.rows, 1)
+    ]
+    targets = [
+        dataclasses.replace(target, value=kept(target.value, f"the target {target.what!r}"))
+        for target in section.targets
+    ]
+    return dataclasses.replace(section, rows=rows, targets=targets, notes=notes)
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Writes a file as a whole: a reader, or a crash, meets the old text or the new one."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, path)
