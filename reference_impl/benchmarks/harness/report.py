@@ -11,6 +11,9 @@ def text(result: Result) -> str:
     """The whole report; no newline at the end."""
     parts = [_head(result), *map(section_text, result.sections)]
     targets = [target for section in result.sections for target in section.targets]
+    failed = result.settings.get("failed") or {}
+    if failed:
+        parts.append("\n".join(f"FAILED {name}: {reason}" for name, reason in failed.items()))
     if targets:
         kept = sum(target.met for target in targets)
         parts.append(f"targets met: {kept} of {len(targets)}")

@@ -9,16 +9,20 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
+from unittest import mock
 
 import pytest
 import torch
 
+from reference_impl.benchmarks import GPU_SECTIONS
 from reference_impl.benchmarks.cpu import batching, decode, memory, passes, peers, prefix, quantized, speculative
 from reference_impl.benchmarks.cpu.setup import Bench
+from reference_impl.benchmarks.gpu import card, end_to_end, sections
 from reference_impl.benchmarks.gpu import check as gpu
 from reference_impl.benchmarks.gpu import correct as gpu_correct
 from reference_impl.benchmarks.gpu import quantized as gpu_quantized
 from reference_impl.benchmarks.gpu import speculative as gpu_speculative
+from reference_impl.benchmarks.gpu.section import forget
 from reference_impl.benchmarks.harness import plot, report, session
 from reference_impl.benchmarks.harness.result import Result, Section, Target
 from reference_impl.benchmarks.harness.timing import Samples, interleave, timed
@@ -356,25 +360,37 @@ def rerun(run):  # type: ignore[no-untyped-def]
     return (lambda: out.copy_(run())), out
 
 
-def test_the_correctness_check_finds_the_cpu_equal_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_correct, "_tests", lambda seconds: ("3 passed", True))
-    section, right = gpu_correct.run(1.0, "cpu", rerun)
-    assert right
+def test_the_correctness_check_finds_the_cpu_equal_to_itself() -> None:
+    section = gpu_correct.correctness("cpu", rerun)
+    assert all(target.met for target in section.targets)
+    assert section.rows[0]["check"] == "bf16: prefill"  # what a GPU computes in comes first
     assert {target.what: target.value for target in section.targets}["fp32: prefill, relative error"] == 0.0
     assert_sound(section)
 
 
-def test_the_correctness_check_notices_a_graph_that_replays_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_correct, "_tests", lambda seconds: ("3 passed", True))
-
+def test_the_correctness_check_notices_a_graph_that_replays_nothing() -> None:
     def stale(run):  # type: ignore[no-untyped-def]
         return (lambda: None), run()
 
-    section, right = gpu_correct.run(1.0, "cpu", stale)
-    assert not right
+    section = gpu_correct.correctness("cpu", stale)
     missed = [target.what for target in section.targets if not target.met]
     assert "fp32: decode by CUDA graph, relative error" in missed
     assert "fp32: share of greedy tokens equal to the CPU's" in missed
+
+
+def test_answers_with_drafts_are_compared_with_plain_ones() -> None:
+    section = gpu_correct.answers("cpu")
+    assert [(row["drafts"], row["equal"]) for row in section.rows] == [("n-grams", 1.0), ("the model itself", 1.0)]
+    assert section.rows[1]["accepted"] > 0.9
+    assert all(target.met for target in section.targets)
+    assert_sound(section)
+
+
+def test_the_tests_that_need_a_gpu_are_left_out_where_pytest_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_correct, "find_spec", lambda name: None if name == "pytest" else object())
+    section = gpu_correct.tests()
+    assert section.rows == [{"check": "pytest -m gpu", "found": "not run: pytest not installed"}]
+    assert section.targets == []
 
 
 def test_a_nan_is_an_infinite_error() -> None:
@@ -386,7 +402,10 @@ def test_the_batch_table_of_a_gpu_stands_beside_the_papers() -> None:
     clock = FakeClock()
     subject = gpu.Subject(tiny_bench().model("fp32"), clock=lambda: clock.now, capture=rerun, repeats=1)
     subject.seconds = lambda work: (work(), 0.5)[1]  # type: ignore[method-assign]
-    section = gpu.decode(subject, gpu.Ceilings(1e6, 1e6), None, (1, 8), 40)
+    kept: list[int] = []
+    ceilings = card.Ceilings(1e6, 1e6)
+    section = gpu.decode(subject, ceilings, None, (1, 8), 40, lambda so_far: kept.append(len(so_far.rows)))
+    assert kept == [1, 2]  # a crash at batch 8 would not lose batch 1
     first, second = section.rows
     assert first["share"] == pytest.approx(decode.step_bytes(TINY, 1, 40, 4) / 0.5 / 1e6)
     assert first["paper_milliseconds"] == pytest.approx((TINY.n_params + 40 * 2 * 2 * 2 * 8) * 4 / 1e6 * 1e3)
@@ -395,21 +414,75 @@ def test_the_batch_table_of_a_gpu_stands_beside_the_papers() -> None:
 
 
 def test_quantized_steps_of_a_gpu_stand_beside_their_bytes() -> None:
-    """A step that takes as long as its bytes: the ratios are those of the bytes."""
+    taken = iter([1.0, 1.5, 0.5, 0.6])
     seen: list[Llama] = []
 
-    def seconds(model: Llama) -> float:
+    def seconds(model: Llama, batch: int) -> float:
         seen.append(model)
-        return (1.0, 0.5, 0.25)[len(seen) - 1]
+        return next(taken)
 
-    section = gpu_quantized.quantized(lambda: tiny_bench().load(torch.float32), seconds, 1e9, 40)
-    assert [row["vs_float"] for row in section.rows] == [1.0, 2.0, 4.0]
-    assert [row["weights"] for row in section.rows] == ["float", "int8", "int4"]
+    section = gpu_quantized.quantized(8, lambda: tiny_bench().load(torch.float32), seconds, 1e9, 40, (1, 4))
+    assert section.name == "gpu_int8"
+    assert [(row["weights"], row["batch"], row["vs_float"]) for row in section.rows] == [
+        ("float", 1, 1.0),
+        ("float", 4, 1.0),
+        ("int8", 1, 2.0),
+        ("int8", 4, 2.5),
+    ]
     cache = 40 * TINY.kv_bytes_per_token(4)
-    for row, model in zip(section.rows[1:], seen[1:], strict=True):
-        assert row["gigabytes"] * 1e9 == pytest.approx(bytes_read_per_step(model) + cache)
-    assert section.rows[0]["gigabytes"] > section.rows[1]["gigabytes"] > section.rows[2]["gigabytes"]
+    for row in section.rows[2:]:
+        assert row["gigabytes"] * 1e9 == pytest.approx(bytes_read_per_step(seen[-1]) + row["batch"] * cache)
+    assert section.rows[0]["gigabytes"] > section.rows[2]["gigabytes"]
+    assert [(target.value, target.limit, target.at_least) for target in section.targets] == [
+        (2.0, 1.75, True),
+        (1.2, 1.3, False),
+    ]
     assert_sound(section)
+
+
+def test_the_engines_own_step_stands_beside_its_graph() -> None:
+    clock = FakeClock()
+    model = tiny_bench().load(torch.float64)  # not recorded: a replay would not run Python
+
+    class Slow:
+        config, embed = model.config, model.embed
+
+        def __call__(self, batch, rows):  # type: ignore[no-untyped-def]
+            clock.now += 100.0 if len(batch.tokens) > 2 else 0.5
+            return model(batch, rows)
+
+    section = end_to_end.end_to_end(Slow(), lambda batch, context: 0.25, clock, (1, 2), 8, 6)  # type: ignore[arg-type]
+    assert [(row["batch"], row["tokens"], row["ratio"]) for row in section.rows] == [
+        (1, "greedy", 2.0),
+        (1, "top-p 0.9", 2.0),
+        (2, "greedy", 2.0),
+        (2, "top-p 0.9", 2.0),
+    ]
+    assert [row["tokens_per_second"] for row in section.rows] == [2.0, 2.0, 4.0, 4.0]
+    assert_sound(section)
+
+
+def test_every_section_of_the_check_is_measured_by_its_own_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stand-ins have the signatures of what they stand for, so a call that does not fit fails here."""
+    monkeypatch.setattr(sections, "_config", lambda: MODELS["llama-3-8b"])
+    for name in ("_subject", "_ceilings", "_sheet"):
+        monkeypatch.setattr(sections, name, mock.Mock())
+    expected = {
+        "card": (card, "describe"),
+        "correctness": (gpu_correct, "correctness"),
+        "decode": (gpu, "decode"),
+        "int8": (gpu_quantized, "quantized"),
+        "int4": (gpu_quantized, "quantized"),
+        "engine": (end_to_end, "end_to_end"),
+        "answers": (gpu_correct, "answers"),
+        "speculative": (gpu_speculative, "speculative"),
+        "tests": (gpu_correct, "tests"),
+        "prefill": (gpu, "prefill"),
+    }
+    for module, name in set(expected.values()):
+        monkeypatch.setattr(module, name, mock.create_autospec(getattr(module, name), return_value=name))
+    found = {name: sections.measure_section(name, forget) for name in GPU_SECTIONS}
+    assert found == {section: name for section, (_, name) in expected.items()}
 
 
 def test_prefill_work_leaves_out_the_tables_that_no_token_multiplies() -> None:
@@ -422,18 +495,33 @@ def test_prefill_work_leaves_out_the_tables_that_no_token_multiplies() -> None:
 def test_a_card_is_found_by_its_drivers_name() -> None:
     names = {"NVIDIA H100 80GB HBM3": "H100 SXM", "NVIDIA H200": "H200", "NVIDIA A100-SXM4-80GB": "A100 80 GB"}
     for name, expected in names.items():
-        found = gpu.data_sheet(name)
+        found = card.data_sheet(name)
         assert found is not None
         assert found.name == expected
     for relative in ("GeForce RTX 4090", "H100 PCIe", "H100 NVL", "GH200 480GB", "H200 NVL", "A100-SXM4-40GB", "T4"):
-        assert gpu.data_sheet(f"NVIDIA {relative}") is None
-    assert gpu.data_sheet("Tesla T4") is None
+        assert card.data_sheet(f"NVIDIA {relative}") is None
+    assert card.data_sheet("Tesla T4") is None
 
 
 def test_the_largest_model_that_fits_is_measured() -> None:
-    assert gpu.choose_model(80e9).name == "llama-3-8b"
-    assert gpu.choose_model(24e9).name == "llama-3.2-1b"
-    assert gpu.choose_model(6e9).name == "smollm2-135m"
+    assert card.choose_model(80e9).name == "llama-3-8b"
+    assert card.choose_model(24e9).name == "llama-3.2-1b"
+    assert card.choose_model(6e9).name == "smollm2-135m"
+
+
+@pytest.mark.parametrize(
+    ("capability", "total", "free", "reason"),
+    [
+        ((7, 5), 16e9, 16e9, "X is too old: its compute capability is 7.5, and 8.0 is needed"),
+        ((8, 6), 6e9, 6e9, "X is too small: it has 6.0 GB of memory, and 10 GB are needed"),
+        ((9, 0), 80e9, 50e9, "X is busy: other processes hold 30.0 of its 80.0 GB of memory"),
+        ((9, 0), 80e9, 79e9, None),
+    ],
+)
+def test_a_card_that_cannot_be_checked_is_refused_with_the_reason(
+    capability: tuple[int, int], total: float, free: float, reason: str | None
+) -> None:
+    assert card.unusable("X", capability, total, free) == reason
 
 
 # --- the command
@@ -448,8 +536,8 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_the_check_says_so_in_one_line() -> None:
     done = command("--gpu")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "gpu-check: PyTorch finds no CUDA GPU here, so nothing was checked\n"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "gpu-check: PyTorch finds no CUDA GPU here, so nothing was checked\n"
 
 
 def test_an_earlier_result_can_be_shown_and_another_file_is_refused(tmp_path: Path) -> None:
