@@ -16,8 +16,7 @@ import torch
 
 from reference_impl.benchmarks.cpu.decode import step_bytes
 from reference_impl.benchmarks.gpu.card import BATCHES, CONTEXT, Ceilings
-from reference_impl.benchmarks.gpu.section import Save, forget
-from reference_impl.benchmarks.harness.result import Section, Target
+from reference_impl.benchmarks.harness.result import Save, Section, Target, forget
 from reference_impl.benchmarks.probe import median_seconds
 from reference_impl.bounds import arithmetic
 from reference_impl.bounds.config import ModelConfig

@@ -15,8 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from reference_impl.benchmarks.gpu.section import Save, forget
-from reference_impl.benchmarks.harness.result import Section, Target
+from reference_impl.benchmarks.harness.result import Save, Section, Target, forget
 from reference_impl.bounds.config import ModelConfig
 from reference_impl.cache.paged import PagedCache
 from reference_impl.engine.config import EngineConfig

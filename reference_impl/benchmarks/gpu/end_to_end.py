@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from reference_impl.benchmarks.gpu.section import Save, forget
-from reference_impl.benchmarks.harness.result import Section, Target
+from reference_impl.benchmarks.harness.result import Save, Section, Target, forget
 from reference_impl.common.clock import Clock
 from reference_impl.decoding.sampling import SamplingParams
 from reference_impl.engine.config import EngineConfig

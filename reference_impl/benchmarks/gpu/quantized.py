@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from reference_impl.benchmarks.cpu.decode import step_bytes
-from reference_impl.benchmarks.gpu.section import Save, forget
-from reference_impl.benchmarks.harness.result import Section, Target
+from reference_impl.benchmarks.harness.result import Save, Section, Target, forget
 from reference_impl.model.llama import Llama
 from reference_impl.quantization.model import bytes_read_per_step, quantize_model
 

@@ -15,17 +15,12 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from reference_impl.benchmarks.harness.result import Result, Section, finite, replace_file
+from reference_impl.benchmarks.harness.result import Result, Save, Section, finite, replace_file
 from reference_impl.common import cli
 
 REFUSED = 2  # the exit status that refuses the card
 
-Save = Callable[[Section], None]
 Measure = Callable[[Save], Section]  # calls the argument whenever it has measured more
-
-
-def forget(section: Section) -> None:
-    """A `Save` that keeps nothing."""
 
 
 def main(arguments: list[str]) -> int:

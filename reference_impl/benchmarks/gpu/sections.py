@@ -8,8 +8,7 @@ from functools import partial
 import torch
 
 from reference_impl.benchmarks.gpu import card, check, correct, end_to_end, quantized, speculative
-from reference_impl.benchmarks.gpu.section import Save
-from reference_impl.benchmarks.harness.result import Section
+from reference_impl.benchmarks.harness.result import Save, Section
 from reference_impl.bounds.config import ModelConfig
 from reference_impl.model.llama import Llama
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
-from reference_impl.benchmarks.gpu.section import Save, forget
-from reference_impl.benchmarks.harness.result import Section, Target
+from reference_impl.benchmarks.harness.result import Save, Section, Target, forget
 from reference_impl.benchmarks.speculation.costs import compare, measure_costs
 from reference_impl.benchmarks.speculation.measure import Answer
 from reference_impl.bounds.arithmetic import best_draft_length

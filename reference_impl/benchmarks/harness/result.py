@@ -10,7 +10,7 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,13 @@ class Section:
     rows: list[Row] = field(default_factory=list)
     targets: list[Target] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+
+Save = Callable[[Section], None]  # takes a section that is not complete yet, so that its rows are not lost
+
+
+def forget(section: Section) -> None:
+    """A `Save` that keeps nothing."""
 
 
 @dataclass

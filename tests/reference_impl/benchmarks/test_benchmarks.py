@@ -22,9 +22,8 @@ from reference_impl.benchmarks.gpu import check as gpu
 from reference_impl.benchmarks.gpu import correct as gpu_correct
 from reference_impl.benchmarks.gpu import quantized as gpu_quantized
 from reference_impl.benchmarks.gpu import speculative as gpu_speculative
-from reference_impl.benchmarks.gpu.section import forget
 from reference_impl.benchmarks.harness import plot, report, session
-from reference_impl.benchmarks.harness.result import Result, Section, Target
+from reference_impl.benchmarks.harness.result import Result, Section, Target, forget
 from reference_impl.benchmarks.harness.timing import Samples, interleave, timed
 from reference_impl.bounds.config import MODELS, ModelConfig
 from reference_impl.cache.interface import ForwardBatch
