@@ -18,6 +18,13 @@ NOT_PAGES = {"_build", "node_modules", "__pycache__", "package.json", "package-l
     file.name for file in HERE.glob("*.py")
 }
 PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
+FONTS = {
+    "text": ("source-serif-4", "source-serif-4-latin-400-normal"),
+    "text-italic": ("source-serif-4", "source-serif-4-latin-400-italic"),
+    "text-bold": ("source-serif-4", "source-serif-4-latin-600-normal"),
+    "code": ("source-code-pro", "source-code-pro-latin-400-normal"),
+}
+CHARACTERS = "".join(map(chr, range(32, 127))) + "\u00a0©·×÷±µ²³°éèêëüöäßøåçñ–—‘’“”…−"
 MAP_COMMENT = re.compile(r"^//# sourceMappingURL=.*$", re.MULTILINE)
 
 
@@ -26,9 +33,11 @@ def lay_out(root: Path, source: Path) -> None:
     shutil.copytree(root / "book", source, ignore=lambda folder, names: NOT_PAGES & set(names))
     assets = source / "_assets"
     _katex(assets / "katex")
+    _fonts(assets / "fonts")
     sizes = _pyodide(assets / "course" / "pyodide")
     _scripts(assets / "course", sizes)
     shutil.copy(HERE / "site" / "sw.js", source / "_sw.js")
+    shutil.copy(HERE / "site" / "limits.json", source / "_limits.json")
     if (root / "exercises" / "practice").is_dir():
         _practice(root / "exercises" / "practice", source)
     if (root / "exercises" / "source").is_dir():
@@ -47,6 +56,24 @@ def _katex(target: Path) -> None:
     (target / "katex.min.css").write_text(style_sheet)
     for font in (katex / "fonts").glob("*.woff2"):
         shutil.copy(font, target / "fonts")
+
+
+def _fonts(target: Path) -> None:
+    """The faces of the site, cut down to the characters that its pages use. Licence: SIL OFL 1.1, beside them."""
+    from fontTools import subset
+
+    target.mkdir(parents=True)
+    for name, (package, file) in FONTS.items():
+        folder = NODE_MODULES / "@fontsource" / package
+        options = subset.Options(
+            flavor="woff2", layout_features=["kern", "liga", "tnum", "lnum", "mark"], hinting=False
+        )
+        font = subset.load_font(str(folder / "files" / f"{file}.woff2"), options)
+        cutter = subset.Subsetter(options)
+        cutter.populate(text=CHARACTERS)
+        cutter.subset(font)
+        subset.save_font(font, str(target / f"{name}.woff2"), options)
+        shutil.copy(folder / "LICENSE", target / f"LICENSE-{package}.txt")
 
 
 def _pyodide(target: Path) -> dict[str, int]:
@@ -74,13 +101,14 @@ def _scripts(target: Path, sizes: dict[str, int]) -> None:
 def _practice(exercises: Path, source: Path) -> None:
     """The exercises for the directive, and a page for each: its prompt, then the editor."""
     shutil.copytree(exercises, source / "_practice", ignore=shutil.ignore_patterns("__pycache__"))
+    seconds = json.loads((HERE / "site" / "limits.json").read_text())["seconds"]
     for file in sorted((source / "_practice").glob("*/exercise.yml")):
         exercise = yaml.safe_load(file.read_text("utf-8"))
         cases = len(exercise["samples"]) + len(exercise.get("cases", [])) + len(exercise.get("refused", []))
         page = (
             f"# {exercise['title']}\n\n"
             f'<p class="practice-facts"><span class="practice-xp">{exercise["xp"]} XP</span> · {cases} cases · '
-            "Python runs in your browser, for at most 60 seconds a program; your code stays there.</p>\n\n"
+            f"Python runs in your browser, for at most {seconds} seconds a program; your code stays there.</p>\n\n"
             f"{exercise['prompt'].rstrip()}\n\n## Your program\n\n```{{practice}} {exercise['id']}\n```\n"
         )
         (source / "practice").mkdir(exist_ok=True)

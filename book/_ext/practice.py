@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.util.docutils import SphinxDirective
 
 FOLDER = "_practice"  # where build.py puts exercises/practice
@@ -29,7 +30,7 @@ class ProgramError(Exception):
 
 
 def run_program(source: str, text: str) -> tuple[str, BaseException | None]:
-    """What `source` prints for this standard input, and the exception that ended it, if one did."""
+    """Run a program on a standard input; return its output and the exception that ended it, if one did."""
     main = types.ModuleType("__main__")
     main.__dict__["__builtins__"] = builtins
     before = sys.stdin, sys.stdout
@@ -48,7 +49,7 @@ def run_program(source: str, text: str) -> tuple[str, BaseException | None]:
 
 
 def read_exercise(folder: Path) -> dict[str, Any]:
-    """What the page needs: texts, starter, solution, and each case with its expected output. Raises ProgramError."""
+    """Read an exercise: texts, starter, solution, and each case with its expected output. Raises ProgramError."""
     data = yaml.safe_load((folder / "exercise.yml").read_text("utf-8"))
     solution, starter = (folder / "solution.py").read_text("utf-8"), (folder / "starter.py").read_text("utf-8")
 
@@ -131,7 +132,16 @@ class PracticeList(SphinxDirective):
         return self.parse_text_to_nodes(head + "\n".join(rows))
 
 
+def _offer_limits(app: Sphinx, config: Config) -> None:
+    """Pages quote the limits of a run as {{ practice_seconds }}; they stand in site/limits.json alone."""
+    file = Path(app.srcdir) / "_limits.json"
+    if file.exists():
+        limits = {"practice_seconds": json.loads(file.read_text())["seconds"]}
+        config.myst_substitutions = {**config.myst_substitutions, **limits}
+
+
 def setup(app: Sphinx) -> dict:
+    app.connect("config-inited", _offer_limits)
     app.add_directive("practice", Practice)
     app.add_directive("practice-list", PracticeList)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

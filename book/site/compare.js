@@ -2,7 +2,10 @@
 // do not count; everything else does.
 
 export function tidy(text) {
-  const lines = text.replaceAll("\r\n", "\n").split("\n").map((line) => line.trimEnd());
+  const lines = text
+    .replaceAll("\r\n", "\n")
+    .split("\n")
+    .map((line) => line.trimEnd());
   while (lines.length && lines.at(-1) === "") lines.pop();
   return lines;
 }

@@ -2,197 +2,247 @@
 // The page's HTML holds the exercise as JSON (book/_ext/practice.py); the program runs in the reader's own browser.
 
 import { h } from "../../interactives/src/shared/dom.js";
+import { LONGEST_PROGRAM } from "../../interactives/src/shared/progress_file.js";
 import { store } from "../../interactives/src/shared/store.js";
-import { firstDifference, sayDifference } from "./compare.js";
+import limits from "./limits.json";
 import { caseView, plainOutput } from "./practice_results.js";
 import { Runner } from "./runner.js";
+import { howItEnded, judge, summary } from "./verdict.js";
 
-const SECONDS = globalThis.courseProgramSeconds ?? 60;
-const ENDED = {
-  stopped: "You stopped the program.",
-  timeout: `The program ran for ${SECONDS} seconds and was stopped. Is there a loop that never ends?`,
-  memory: "The program used up the memory that a browser gives it. Python was started anew; your code is kept.",
-  broken: "Python itself broke down, as it does when a recursion goes too deep. It is started anew at the next run; your code is kept.",
-};
+const SECONDS = globalThis.courseProgramSeconds ?? limits.seconds;
 const makeWorker = () => new Worker(new URL("python_worker.js", import.meta.url), { type: "module" });
+const count = (number) => number.toLocaleString("en");
+const button = (text, click, attributes = {}) => h("button", { type: "button", click, ...attributes }, text);
 
-function mount(box) {
-  const exercise = JSON.parse(box.querySelector("script[type='application/json']").textContent);
-  const kept = store().program(exercise.id);
-  let source = kept?.source || exercise.starter;
-  let editor = null;
-  let busy = false;
+/** The keys that the editor really obeys: on Apple's systems the command key takes the place of Ctrl. */
+function keys() {
+  const apple = /Mac|iPhone|iPad/.test(navigator.userAgentData?.platform ?? navigator.platform);
+  const modifier = apple ? "Cmd" : "Ctrl";
+  return { run: `${modifier}+Enter`, indent: `${modifier}+]`, undo: `${modifier}+Z` };
+}
 
-  const state = h("p", { class: "practice-state" });
-  const bar = h("progress", { max: 1, value: 0, "aria-label": "Loading Python", hidden: true });
-  const live = h("p", { class: "practice-live", role: "status", "aria-live": "polite" });
-  const results = h("div", { class: "practice-results" });
-  const place = h("div", { class: "practice-editor" });
-  const hint = h("p", { class: "practice-hint", id: `${exercise.id}-hint` }, "Ctrl+Enter runs the samples. Tab leaves the editor; Ctrl+] indents.");
-  const area = h("textarea", { "aria-label": "Your program", spellcheck: "false", rows: 18, input: () => changed(area.value), focus: () => runner.warm() });
-  area.value = source;
-  place.append(area);
+class PracticePage {
+  constructor(box) {
+    this.box = box;
+    this.exercise = JSON.parse(box.querySelector("script[type='application/json']").textContent);
+    this.source = store().program(this.exercise.id)?.source || this.exercise.starter;
+    this.editor = null;
+    this.busy = false;
+    this.runner = new Runner(makeWorker, (state) => this.showState(state), SECONDS);
+    this.makeParts();
+    box.querySelector(".practice-paper").classList.add("on-paper");
+    box.append(this.layOut());
+    this.showSolution();
+    this.showPoints();
+    this.loadEditor();
+  }
 
-  const own = h("textarea", { id: `${exercise.id}-input`, rows: 4, spellcheck: "false" });
-  own.value = exercise.samples[0]?.input ?? "";
-  const ownOutput = h("div", {});
-  const buttons = {
-    samples: h("button", { type: "button", class: "practice-main", click: () => check(exercise.samples, false) }, "Run the samples"),
-    all: h("button", { type: "button", click: () => check([...exercise.samples, ...exercise.cases], true) }, "Check all cases"),
-    stop: h("button", { type: "button", disabled: true, click: () => runner.stop() }, "Stop"),
-    reset: h("button", { type: "button", click: reset }, "Start over"),
-    own: h("button", { type: "button", click: runOwn }, "Run with this input"),
-  };
-  const solution = h("details", { class: "practice-solution" });
+  makeParts() {
+    const { id, samples, cases } = this.exercise;
+    this.state = h("p", { class: "practice-state" });
+    this.bar = h("progress", { max: 1, value: 0, "aria-label": "Loading Python", hidden: true });
+    this.live = h("p", { class: "practice-live", role: "status", "aria-live": "polite" });
+    this.results = h("div", { class: "practice-results" });
+    this.area = h("textarea", {
+      "aria-label": "Your program",
+      "aria-describedby": `${id}-hint`,
+      spellcheck: "false",
+      rows: 18,
+      input: () => this.changed(this.area.value),
+      focus: () => this.runner.warm(),
+    });
+    this.area.value = this.source;
+    this.place = h("div", { class: "practice-editor" }, this.area);
+    this.own = h("textarea", { id: `${id}-input`, rows: 4, spellcheck: "false" });
+    this.own.value = samples[0]?.input ?? "";
+    this.ownOutput = h("div", {});
+    this.solution = h("details", { class: "practice-solution" });
+    this.buttons = {
+      samples: button("Run the samples", () => this.check(samples, false), { class: "practice-main" }),
+      all: button("Check all cases", () => this.check([...samples, ...cases], true)),
+      stop: button("Stop", () => this.runner.stop(), { disabled: true }),
+      reset: button("Start over", () => this.reset()),
+      own: button("Run with this input", () => this.runOwn()),
+    };
+  }
 
-  const runner = new Runner(makeWorker, showState, SECONDS);
-
-  box.querySelector(".practice-paper").classList.add("on-paper");
-  box.append(
-    h(
+  layOut() {
+    const { id } = this.exercise;
+    const { run, indent } = keys();
+    const hint = h(
+      "div",
+      { class: "practice-hint", id: `${id}-hint` },
+      h("p", {}, `${run} runs the samples. Tab leaves the editor; ${indent} indents.`),
+      h(
+        "p",
+        {},
+        `Each case starts like a fresh \`python program.py\`. A run may take ${SECONDS} seconds; the first ` +
+          `${count(limits.outputCharacters)} characters of its output are shown. Programs of up to ` +
+          `${count(LONGEST_PROGRAM)} characters are kept in this browser.`,
+      ),
+    );
+    const { samples, all, stop, reset, own } = this.buttons;
+    return h(
       "div",
       { class: "practice-app" },
-      place,
+      this.place,
       hint,
-      h("div", { class: "practice-buttons" }, buttons.samples, buttons.all, buttons.stop, buttons.reset),
-      state,
-      bar,
-      live,
-      results,
+      h("div", { class: "practice-buttons" }, samples, all, stop, reset),
+      this.state,
+      this.bar,
+      this.live,
+      this.results,
       h(
         "details",
         { class: "practice-own" },
         h("summary", {}, "Try it with your own input"),
-        h("label", { for: `${exercise.id}-input` }, "Standard input"),
-        own,
-        h("div", { class: "practice-buttons" }, buttons.own),
-        ownOutput,
+        h("label", { for: `${id}-input` }, "Standard input"),
+        this.own,
+        h("div", { class: "practice-buttons" }, own),
+        this.ownOutput,
       ),
-      solution,
-    ),
-  );
-  showSolution();
-  showXp();
-  import("./editor.js").then(({ makeEditor }) => {
-    const hadFocus = document.activeElement === area;
-    area.remove();
-    editor = makeEditor(place, source, {
+      this.solution,
+    );
+  }
+
+  /** CodeMirror takes the text area's place; where it cannot be loaded, the text area does. */
+  async loadEditor() {
+    const { makeEditor } = await import("./editor.js").catch(() => ({}));
+    if (!makeEditor) return;
+    const hadFocus = document.activeElement === this.area;
+    this.area.remove();
+    this.editor = makeEditor(this.place, this.source, {
       label: "Your program",
-      describedBy: `${exercise.id}-hint`,
-      onChange: changed,
-      onRun: () => check(exercise.samples, false),
-      onFocus: () => runner.warm(),
+      describedBy: `${this.exercise.id}-hint`,
+      onChange: (text) => this.changed(text),
+      onRun: () => this.check(this.exercise.samples, false),
+      onFocus: () => this.runner.warm(),
     });
-    if (hadFocus) editor.focus();
-    place.dataset.ready = "";
-  }, () => {}); // without it the text area does
-
-  function changed(text) {
-    source = text;
-    store().keepProgram(exercise.id, { source });
+    if (hadFocus) this.editor.focus();
+    this.place.dataset.ready = "";
   }
 
-  function reset() {
-    (editor ?? { set: (text) => (area.value = text) }).set(exercise.starter);
-    changed(exercise.starter);
-    results.replaceChildren();
-    live.textContent = "The program is the starter again. Ctrl+Z in the editor brings yours back.";
+  changed(text) {
+    this.source = text;
+    const tooLong = text.length > LONGEST_PROGRAM;
+    if (!tooLong) store().keepProgram(this.exercise.id, { source: text });
+    if (tooLong || this.wasTooLong) {
+      this.live.textContent = tooLong
+        ? `The program has ${count(text.length)} characters; more than ${count(LONGEST_PROGRAM)} are not ` +
+          "kept. This browser still holds it as it was before."
+        : "The program is short enough again, and kept.";
+    }
+    this.wasTooLong = tooLong;
   }
 
-  function showState({ state: now, done, total, ended }) {
-    state.textContent = {
+  reset() {
+    if (this.editor) this.editor.set(this.exercise.starter);
+    else this.area.value = this.exercise.starter;
+    this.changed(this.exercise.starter);
+    this.results.replaceChildren();
+    this.live.textContent = `The program is the starter again. ${keys().undo} in the editor brings yours back.`;
+  }
+
+  showState({ state, done, total, ended, error }) {
+    this.state.textContent = {
       loading: "Loading Python …",
       ready: "Python is ready.",
       running: "Running …",
-      cold: ended === "broken" ? "" : "Starting Python anew …",
-    }[now];
-    bar.hidden = now !== "loading";
-    if (now === "loading") bar.value = done / total;
+      cold: { broken: "", unavailable: howItEnded({ ended, error }) }[ended] ?? "Starting Python anew …",
+    }[state];
+    this.bar.hidden = state !== "loading";
+    if (state === "loading") this.bar.value = done / total;
+    if (state === "ready") keepPython();
   }
 
-  function setBusy(on) {
-    busy = on;
-    for (const button of [buttons.samples, buttons.all, buttons.reset, buttons.own]) button.disabled = on;
-    buttons.stop.disabled = !on;
+  setBusy(on) {
+    this.busy = on;
+    const { samples, all, stop, reset, own } = this.buttons;
+    for (const one of [samples, all, reset, own]) one.disabled = on;
+    stop.disabled = !on;
   }
 
-  async function check(cases, counts) {
-    if (busy) return;
-    setBusy(true);
-    results.replaceChildren();
-    live.textContent = "";
-    const program = source;
+  /** Runs the cases one after another; `counts`: they are all cases, and passing them is worth points. */
+  async check(cases, counts) {
+    if (this.busy) return;
+    this.setBusy(true);
+    this.live.textContent = "";
+    const program = this.source;
+    const { right, firstFault } = await this.runCases(program, cases);
+    this.setBusy(false);
+    const passed = right === cases.length;
+    this.keepTry(program, counts, passed);
+    const { id, xp, samples, cases: further } = this.exercise;
+    const earned = counts && passed ? store().award(`practice/${id}`, xp) : 0;
+    const more = counts ? undefined : samples.length + further.length;
+    this.live.textContent = summary({ right, of: cases.length, firstFault, more, earned });
+    this.showSolution();
+    this.showPoints();
+  }
+
+  async runCases(program, cases) {
     const list = h("ol", { class: "practice-cases" });
-    results.append(list);
-    let right = 0;
-    let firstFault = "";
+    this.results.replaceChildren(list);
+    let [right, firstFault] = [0, ""];
     for (const one of cases) {
-      const outcome = await runner.run(program, one.input);
-      const verdict = judge(one, outcome);
+      const outcome = await this.runner.run(program, one.input);
+      const verdict = judge(one, outcome, SECONDS);
       list.append(h("li", {}, caseView(one, outcome, verdict, !verdict.right && !firstFault)));
       if (verdict.right) right += 1;
       else firstFault ||= `${one.name}: ${verdict.why}`;
       if (outcome.ended !== "normally") break;
     }
-    setBusy(false);
-    const passed = right === cases.length;
-    const tried = program.replace(/\s/g, "") !== exercise.starter.replace(/\s/g, "");
-    const before = store().program(exercise.id) ?? { tries: 0, passed: false };
-    if (counts || tried) {
-      store().keepProgram(exercise.id, {
-        source: program,
-        tries: before.tries + (tried ? 1 : 0),
-        passed: before.passed || (counts && passed),
-      });
-    }
-    const earned = counts && passed ? store().award(`practice/${exercise.id}`, exercise.xp) : 0;
-    live.textContent = passed
-      ? counts
-        ? `All ${cases.length} cases are right.${earned ? ` ${earned} XP earned.` : ""}`
-        : `Both samples are right. Now check all ${exercise.samples.length + exercise.cases.length} cases.`.replace("Both", cases.length === 2 ? "Both" : `All ${cases.length}`)
-      : `${right} of ${cases.length} right. ${firstFault}`;
-    showSolution();
-    showXp();
+    return { right, firstFault };
   }
 
-  function judge(one, { output, error, ended }) {
-    if (ended !== "normally") return { right: false, why: ENDED[ended] };
-    if (one.refused) {
-      return error === null ? { right: false, why: "this input must end with an error, and your program ended without one" } : { right: true };
-    }
-    if (error !== null) return { right: false, why: error.trim().split("\n").at(-1) };
-    const difference = firstDifference(one.expected, output);
-    return difference ? { right: false, difference, why: sayDifference(one.expected, output, difference) } : { right: true };
+  /** A run of the untouched starter is no try, and shows no solution. */
+  keepTry(source, counts, passed) {
+    const bare = (text) => text.replace(/\s/g, "");
+    const tried = bare(source) !== bare(this.exercise.starter);
+    if (!counts && !tried) return;
+    const before = store().program(this.exercise.id) ?? { tries: 0, passed: false };
+    const kept = source.length > LONGEST_PROGRAM ? {} : { source };
+    store().keepProgram(this.exercise.id, {
+      ...kept,
+      tries: before.tries + (tried ? 1 : 0),
+      passed: before.passed || (counts && passed),
+    });
   }
 
-  async function runOwn() {
-    if (busy) return;
-    setBusy(true);
-    ownOutput.replaceChildren();
-    const outcome = await runner.run(source, own.value);
-    setBusy(false);
-    ownOutput.replaceChildren(plainOutput(outcome, ENDED[outcome.ended]));
-    live.textContent = outcome.error ? "It ended with an error." : (ENDED[outcome.ended] ?? "It ran; its output is below.");
+  async runOwn() {
+    if (this.busy) return;
+    this.setBusy(true);
+    this.ownOutput.replaceChildren();
+    const outcome = await this.runner.run(this.source, this.own.value);
+    this.setBusy(false);
+    const ended = howItEnded(outcome, SECONDS);
+    this.ownOutput.replaceChildren(plainOutput(outcome, ended));
+    this.live.textContent = ended ?? (outcome.error ? "It ended with an error." : "It ran; its output is below.");
   }
 
-  function showSolution() {
-    const { tries = 0, passed = false } = store().program(exercise.id) ?? {};
-    const allowed = tries > 0 || passed;
-    const open = solution.open;
-    solution.replaceChildren(
+  showSolution() {
+    const { tries = 0, passed = false } = store().program(this.exercise.id) ?? {};
+    const { open } = this.solution;
+    this.solution.replaceChildren(
       h("summary", {}, "A solution"),
-      allowed
-        ? h("pre", { tabindex: "0" }, h("code", {}, exercise.solution))
+      tries > 0 || passed
+        ? h("pre", { tabindex: "0" }, h("code", {}, this.exercise.solution))
         : h("p", {}, "It shows once a program of your own has run against the samples."),
     );
-    solution.open = open;
+    this.solution.open = open;
   }
 
-  function showXp() {
-    const done = store().program(exercise.id)?.passed;
-    const badge = box.closest("article")?.querySelector(".practice-xp");
-    if (badge) badge.textContent = done ? `✓ solved, ${exercise.xp} XP` : `${exercise.xp} XP`;
+  showPoints() {
+    const done = store().program(this.exercise.id)?.passed;
+    const badge = this.box.closest("article")?.querySelector(".practice-xp");
+    if (badge) badge.textContent = done ? `✓ solved, ${this.exercise.xp} XP` : `${this.exercise.xp} XP`;
   }
 }
 
-for (const box of document.querySelectorAll(".practice")) mount(box);
+/** Python was loaded: the service worker keeps it for the next visit, which may have no network. */
+async function keepPython() {
+  const registration = await navigator.serviceWorker?.ready;
+  registration?.active.postMessage("keep Python");
+}
+
+for (const box of document.querySelectorAll(".practice")) new PracticePage(box);

@@ -2,6 +2,9 @@
 
 import { h } from "../../interactives/src/shared/dom.js";
 import { tidy } from "./compare.js";
+import limits from "./limits.json";
+
+const CUT = `the first ${limits.outputCharacters.toLocaleString("en")} characters`;
 
 const shownInput = (text) => (text === "" ? "(nothing)" : text.replaceAll("\r\n", "␍\n"));
 
@@ -13,10 +16,18 @@ function lines(text, difference, label) {
   found.forEach((line, index) => {
     if (index > 0) block.append("\n");
     if (difference?.line === index) {
-      block.append(h("span", { class: "practice-line" }, line.slice(0, difference.column), h("mark", {}, line.slice(difference.column) || "⏎")));
+      block.append(
+        h(
+          "span",
+          { class: "practice-line" },
+          line.slice(0, difference.column),
+          h("mark", {}, line.slice(difference.column) || "⏎"),
+        ),
+      );
     } else block.append(line);
   });
-  if (difference && difference.line >= found.length) block.append(found.length ? "\n" : "", h("mark", {}, "(line missing)"));
+  if (difference && difference.line >= found.length)
+    block.append(found.length ? "\n" : "", h("mark", {}, "(line missing)"));
   return block;
 }
 
@@ -35,21 +46,25 @@ export function caseView(one, { output, errors, error, cut }, verdict, open) {
         "div",
         { class: "practice-pair" },
         part("Expected", lines(one.expected, verdict.difference, "Expected output")),
-        part(cut ? "Yours (the first 64 KB)" : "Yours", lines(output, verdict.difference, "Your output")),
+        part(cut ? `Yours (${CUT})` : "Yours", lines(output, verdict.difference, "Your output")),
       ),
     );
   }
-  if (error !== null && !(one.refused && verdict.right)) body.push(part("Error", h("pre", { class: "practice-error", tabindex: "0", "aria-label": "Error" }, error)));
+  if (error !== null && !(one.refused && verdict.right))
+    body.push(part("Error", h("pre", { class: "practice-error", tabindex: "0", "aria-label": "Error" }, error)));
   if (errors) body.push(part("Standard error", h("pre", { tabindex: "0", "aria-label": "Standard error" }, errors)));
-  const mark = verdict.right ? h("span", { class: "practice-right" }, "✓ right") : h("span", { class: "practice-wrong" }, "✗ not yet");
+  const mark = verdict.right
+    ? h("span", { class: "practice-right" }, "✓ right")
+    : h("span", { class: "practice-wrong" }, "✗ not yet");
   return h("details", { open }, h("summary", {}, mark, ` ${one.name}`), body);
 }
 
 /** The output of a run with the learner's own input. */
 export function plainOutput({ output, errors, error, cut }, ended) {
-  const body = [part(cut ? "Output (the first 64 KB)" : "Output", lines(output, null, "Output"))];
+  const body = [part(cut ? `Output (${CUT})` : "Output", lines(output, null, "Output"))];
   if (errors) body.push(part("Standard error", h("pre", { tabindex: "0", "aria-label": "Standard error" }, errors)));
   if (ended) body.push(h("p", { class: "practice-why" }, ended));
-  if (error) body.push(part("Error", h("pre", { class: "practice-error", tabindex: "0", "aria-label": "Error" }, error)));
+  if (error)
+    body.push(part("Error", h("pre", { class: "practice-error", tabindex: "0", "aria-label": "Error" }, error)));
   return h("div", {}, body);
 }

@@ -1,55 +1,29 @@
-"""Runs a learner's program as `python program.py` would, with standard input from a text and a capped output.
+"""Run a learner's program as `python program.py` does, inside the browser's Python.
 
-`run` is called in the browser's worker. It never raises: what went wrong comes back as Python's own traceback, without
-the frames that are ours.
+The worker calls `run`, which never raises: an error comes back as Python's own traceback, without the frames that
+belong to the page. The standard streams are those of the interpreter; the worker feeds and reads their file
+descriptors.
 """
 
+import atexit
 import builtins
-import io
+import contextlib
 import linecache
+import random
 import sys
-import time
 import traceback
 import types
 
 NAME = "program.py"
 
-
-class Out(io.TextIOBase):
-    """Collects text and sends it at most every 50 ms: a message for each print would be slower than the program."""
-
-    def __init__(self, stream, send, room):
-        super().__init__()
-        self.stream, self.send, self.room = stream, send, room
-        self.parts, self.sent = [], time.perf_counter()
-
-    encoding = "utf-8"
-
-    def writable(self):
-        return True
-
-    def write(self, text):
-        if not isinstance(text, str):
-            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        if self.room > 0:
-            self.parts.append(text[: self.room])
-            self.room -= len(text)
-            if time.perf_counter() - self.sent > 0.05:
-                self.pass_on()
-        return len(text)
-
-    def pass_on(self):
-        if self.parts:
-            self.send(self.stream, "".join(self.parts))
-            self.parts.clear()
-        self.sent = time.perf_counter()
+sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a program that hangs has shown the lines it printed before
 
 
-def told(error):
-    """Python's traceback from the learner's first frame on."""
+def told(error: BaseException) -> str:
+    """Return Python's traceback from the learner's first frame on."""
     story = traceback.TracebackException.from_exception(error)
     seen = set()
-    part = story
+    part: traceback.TracebackException | None = story
     while part is not None and id(part) not in seen:
         seen.add(id(part))
         frames = list(part.stack)
@@ -59,26 +33,24 @@ def told(error):
     return "".join(story.format())
 
 
-def run(source, text, send, room):
-    """(error or None, out of memory?, output cut off?); `send(stream, text)` gets what the program prints."""
-    out, err = Out("output", send, room), Out("errors", send, room)
-    before = sys.stdin, sys.stdout, sys.stderr, sys.argv, sys.modules["__main__"], sys.getrecursionlimit()
+def run(source: str) -> tuple[str | None, bool]:
+    """Run a program; return its error, if any, and whether it ran out of memory."""
     main = types.ModuleType("__main__")
     main.__dict__.update(__file__=NAME, __builtins__=builtins)
     linecache.cache[NAME] = (len(source), None, source.splitlines(keepends=True), NAME)
+    sys.argv, sys.modules["__main__"] = [NAME], main
+    random.seed()  # every run starts from the same memory, and must not draw the same numbers
     error, memory = None, False
     try:
-        sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8")
-        sys.stdout, sys.stderr, sys.argv, sys.modules["__main__"] = out, err, [NAME], main
-        exec(compile(source, NAME, "exec", dont_inherit=True), main.__dict__)
+        # Compiled from bytes, as a file is: a byte-order mark at the beginning is no part of the program.
+        exec(compile(source.encode("utf-8", "surrogatepass"), NAME, "exec", dont_inherit=True), main.__dict__)
     except SystemExit as stop:
-        if stop.code not in (None, 0):
-            error = f"SystemExit: {stop.code}\n"
+        error = None if stop.code in (None, 0) else f"SystemExit: {stop.code}\n"
     except BaseException as raised:
         error, memory = told(raised), isinstance(raised, MemoryError)
     finally:
-        sys.stdin, sys.stdout, sys.stderr, sys.argv, sys.modules["__main__"], limit = before
-        sys.setrecursionlimit(limit)
-        out.pass_on()
-        err.pass_on()
-    return error, memory, out.room < 0
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+            with contextlib.suppress(AttributeError, OSError, ValueError):  # closed or replaced by the program
+                stream.flush()  # type: ignore[union-attr]
+    return error, memory

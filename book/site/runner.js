@@ -2,7 +2,7 @@
 
 export class Runner {
   /** `makeWorker()` starts a worker; `onState({state, done, total})` is told of cold, loading, ready and running. */
-  constructor(makeWorker, onState = () => {}, seconds = 60) {
+  constructor(makeWorker, onState, seconds) {
     this.makeWorker = makeWorker;
     this.onState = onState;
     this.seconds = seconds;
@@ -25,15 +25,15 @@ export class Runner {
   }
 
   /**
-   * {output, errors, error, cut, ended}. ended: "normally", "stopped", "timeout", "memory" or "broken"; error: Python's
-   * traceback, or what broke.
+   * {output, errors, error, cut, ended}. ended: "normally", "stopped", "timeout", "memory", "broken" or, where Python
+   * never started, "unavailable"; error: Python's traceback, or what broke.
    */
-  run(source, input, onOutput = () => {}) {
+  run(source, input) {
     if (this.job) return Promise.reject(new Error("a program is running"));
     this.warm();
     return new Promise((resolve) => {
       const id = ++this.count;
-      this.job = { id, resolve, onOutput, output: "", errors: "", source, input };
+      this.job = { id, resolve, output: "", errors: "", source, input };
       if (this.isReady) this.#begin();
     });
   }
@@ -55,12 +55,10 @@ export class Runner {
       this.isReady = true;
       if (this.job) this.#begin();
       else this.onState({ state: "ready" });
-    } else if (data.type === "fatal") this.#replace("broken", data.message);
+    } else if (data.type === "fatal") this.#replace(this.isReady ? "broken" : "unavailable", data.message);
     else if (this.job && data.id === this.job.id) {
-      if (data.type === "text") {
-        this.job[data.stream] += data.text;
-        this.job.onOutput(this.job.output);
-      } else if (data.memory) this.#replace("memory", data.error);
+      if (data.type === "text") this.job[data.stream] += data.text;
+      else if (data.memory) this.#replace("memory", data.error);
       else this.#finish("normally", data.error, data.cut);
     }
   }
@@ -70,9 +68,9 @@ export class Runner {
     this.worker?.terminate();
     this.worker = null;
     this.isReady = false;
-    this.onState({ state: "cold", ended });
+    this.onState({ state: "cold", ended, error });
     if (this.job) this.#finish(ended, error, false);
-    if (ended !== "broken") this.warm();
+    if (!["broken", "unavailable"].includes(ended)) this.warm();
   }
 
   #finish(ended, error, cut) {

@@ -15,7 +15,12 @@ for (const [name, expected, actual] of [
 }
 
 for (const [expected, actual, difference, said] of [
-  ["scale 0.06299\n", "scale 0.06300\n", { line: 0, column: 10 }, "Line 1 differs at character 11: expected scale 0.06299, got scale 0.06300"],
+  [
+    "scale 0.06299\n",
+    "scale 0.06300\n",
+    { line: 0, column: 10 },
+    "Line 1 differs at character 11: expected scale 0.06299, got scale 0.06300",
+  ],
   ["a\nb\n", "a\n", { line: 1, column: 0 }, "Line 2 is missing: b"],
   ["a\n", "a\nb\n", { line: 1, column: 0 }, "Line 2 is too much: b"],
   ["a\n", " a\n", { line: 0, column: 0 }, "Line 1 differs at character 1: expected a, got  a"],

@@ -20,7 +20,9 @@ try {
     await page.waitForSelector(`[data-interactive=${name}]`);
     await page.$eval(`[data-interactive=${name}]`, (place) => place.scrollIntoView());
     const place = await page.waitForSelector(`[data-interactive=${name}][data-ready]`);
-    return (await place.evaluateHandle((box) => [...box.querySelectorAll("*")].find((one) => one.shadowRoot).shadowRoot)).asElement();
+    return (
+      await place.evaluateHandle((box) => [...box.querySelectorAll("*")].find((one) => one.shadowRoot).shadowRoot)
+    ).asElement();
   };
   const text = (place) => place.evaluate((element) => element.textContent);
   const find = async (place, selector) => {
@@ -46,7 +48,11 @@ try {
   await page.keyboard.up("Control");
   await page.keyboard.type("64");
   await page.keyboard.press("Tab");
-  await page.waitForFunction((place) => place.querySelector("[role=status]").textContent.includes("batch 64"), {}, figure);
+  await page.waitForFunction(
+    (place) => place.querySelector("[role=status]").textContent.includes("batch 64"),
+    {},
+    figure,
+  );
   seen.sentence = await text(await find(figure, "[role=status]"));
 
   const prediction = await show("predict");

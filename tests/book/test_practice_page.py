@@ -108,7 +108,7 @@ def test_own_input_is_standard_input(page: Page) -> None:
 def test_output_is_capped(page: Page) -> None:
     write(page, "for n in range(8_000):\n    print('x' * 20)")
     page.get_by_role("button", name="Run with this input").click()
-    expect(page.get_by_text("Output (the first 64 KB)")).to_be_visible(timeout=LOADING)
+    expect(page.get_by_text("Output (the first 65,536 characters)")).to_be_visible(timeout=LOADING)
     assert len(page.get_by_label("Output", exact=True).inner_text()) <= 65_536
 
 
@@ -132,6 +132,67 @@ def test_memory_that_runs_out_and_recursion_that_breaks_python_are_told_apart(pa
     assert "The program used up the memory that a browser gives it." in run(page)
     write(page, "eval('(' * 100_000)")
     assert "Python itself broke down, as it does when a recursion goes too deep." in run(page)
+
+
+def test_a_program_that_is_too_long_is_refused_in_words_and_progress_stays(page: Page) -> None:
+    write(page, "short = 'kept'")
+    before = page.evaluate("JSON.parse(localStorage.getItem('llm-course.progress')).xp")
+    assert before == {"practice/01_groupwise_int8": 30}
+    write(page, "#" * 58_000)
+    told = page.locator(".practice-live")
+    expect(told).to_contain_text("The program has 58,000 characters; more than 50,000 are not kept.")
+    kept = "JSON.parse(localStorage.getItem('llm-course.progress'))"
+    assert page.evaluate(f"{kept}.code['01_groupwise_int8'].source") == "short = 'kept'"
+    write(page, "short = 'again'")
+    expect(told).to_contain_text("short enough again")
+    assert page.evaluate(f"{kept}.xp") == before
+    page.reload()
+    expect(page.locator(".practice-xp")).to_have_text("✓ solved, 30 XP")
+
+
+def test_limits_are_said_before_they_bite(page: Page) -> None:
+    hint = page.locator(".practice-hint")
+    expect(hint).to_contain_text("A run may take 3 seconds")
+    expect(hint).to_contain_text("65,536 characters of its output")
+    expect(hint).to_contain_text("50,000 characters are kept")
+
+
+@pytest.mark.parametrize(("platform", "key"), [("MacIntel", "Cmd+Enter"), ("Win32", "Ctrl+Enter")])
+def test_the_hint_names_the_key_of_the_readers_system(browser: Browser, address: str, platform: str, key: str) -> None:
+    with page_of(browser) as seen:
+        seen.page.add_init_script(
+            f"""Object.defineProperty(Navigator.prototype, "platform", {{ get: () => "{platform}" }});
+            Object.defineProperty(Navigator.prototype, "userAgentData", {{ get: () => undefined }});"""
+        )
+        seen.page.goto(address + "practice/01_groupwise_int8.html")
+        expect(seen.page.locator(".practice-hint")).to_contain_text(f"{key} runs the samples")
+
+
+def test_a_browser_without_webassembly_is_told_what_is_missing(browser: Browser, address: str) -> None:
+    with page_of(browser) as seen:
+        page = seen.page
+        worker = page.request.get(f"{address}_static/course/python_worker.js").text()
+        hidden = "delete globalThis.WebAssembly;\n" + worker
+        page.route("**/python_worker.js", lambda route: route.fulfill(content_type="text/javascript", body=hidden))
+        page.goto(address + "practice/01_groupwise_int8.html")
+        expect(page.locator(".practice-editor[data-ready]")).to_be_attached()
+        told = run(page)
+        assert "This browser has no WebAssembly" in told
+        assert "`python program.py`" in told
+        assert "recursion" not in told
+
+
+def test_the_cases_of_one_run_and_the_next_run_start_afresh(browser: Browser, address: str) -> None:
+    spoil = "import math, builtins\nopen('once.txt', 'x')\nbuiltins.sorted = math.isfinite = None\n"
+    with page_of(browser) as seen:
+        page = seen.page
+        page.goto(address + "practice/01_groupwise_int8.html")
+        expect(page.locator(".practice-editor[data-ready]")).to_be_attached()
+        write(page, spoil)
+        assert run(page).startswith("0 of 2 right.")
+        expect(page.locator(".practice-error")).to_have_count(0)  # the second case may make the file anew
+        write(page, solution("01_groupwise_int8"))
+        assert run(page).startswith("Both samples are right.")
 
 
 def test_the_second_exercise_of_the_seed_right_and_wrong_and_stopped_by_hand(browser: Browser, address: str) -> None:
