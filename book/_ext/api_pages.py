@@ -38,9 +38,15 @@ def find_module(name: str) -> Path:
 
 
 def modules_of(package: str) -> list[str]:
-    """All public modules of a package, the package itself first."""
-    files = sorted(file for file in place_of(package).glob("*.py") if not file.name.startswith("_"))
-    return [package, *(f"{package}.{file.stem}" for file in files)]
+    """All public modules of a package and of the packages in it, each package before its modules."""
+    base = place_of(package)
+    found = [package]
+    for file in sorted(base.rglob("*.py")):
+        parts = file.relative_to(base).with_suffix("").parts
+        parts = parts[:-1] if parts[-1] == "__init__" else parts
+        if parts and not any(part.startswith("_") for part in parts):
+            found.append(".".join((package, *parts)))
+    return sorted(found)
 
 
 def text_nodes(docstring: str) -> list[nodes.Node]:
@@ -118,11 +124,10 @@ class Api(SphinxDirective):
         return section
 
     def entry(self, module: str, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> nodes.Node:
-        is_class = isinstance(node, ast.ClassDef)
-        head = f"class {_fields(node)}" if is_class else signature(node)
+        head = f"class {_fields(node)}" if isinstance(node, ast.ClassDef) else signature(node)
         term = nodes.term("", "", nodes.literal(head, head), ids=[f"{module}.{node.name}"])
         body = nodes.definition("", *text_nodes(ast.get_docstring(node) or ""))
-        if is_class:
+        if isinstance(node, ast.ClassDef):
             methods = nodes.definition_list()
             for item in node.body:
                 if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef) and not item.name.startswith("_"):
