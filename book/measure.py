@@ -75,8 +75,8 @@ def main() -> int:
         measured: dict[str, list[float]] = {name: [] for name in LIMITS}
         for _ in range(chosen.runs):
             measured["first text"].append(first_text(browser, address))
-            for name, seconds in zip(("practice, cold", "practice, warm"), practice(browser, address), strict=True):
-                measured[name].append(seconds)
+            for name, took in zip(("practice, cold", "practice, warm"), practice(browser, address), strict=True):
+                measured[name].append(took)
         browser.close()
     late = False
     for name, seconds in measured.items():

@@ -60,7 +60,7 @@ class ModelTable(SphinxDirective):
 
 
 def _offer(app: Sphinx, config: Config) -> None:
-    config.myst_substitutions = {**config.myst_substitutions, **numbers()}  # type: ignore[attr-defined]
+    config.myst_substitutions = {**config.myst_substitutions, **numbers()}
 
 
 def setup(app: Sphinx) -> dict:

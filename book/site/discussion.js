@@ -2,7 +2,9 @@
 // reader comes near; a page whose server does not answer says so in one line and goes on without.
 
 function quietly(place, text) {
-  place.replaceChildren(Object.assign(document.createElement("p"), { className: "discussion-note", textContent: text }));
+  place.replaceChildren(
+    Object.assign(document.createElement("p"), { className: "discussion-note", textContent: text }),
+  );
 }
 
 const ISSO = {
@@ -21,7 +23,7 @@ const ISSO = {
   issoCommentQueuedTextEn: "Waiting for a moderator; until then only you see it.",
 };
 
-async function isso(section, place, settings, root) {
+async function isso(place, settings, root) {
   const server = new URL(settings.address, root);
   const script = new URL("js/embed.min.js", server);
   const answer = await fetch(script, { method: "HEAD" });
@@ -48,7 +50,8 @@ async function isso(section, place, settings, root) {
 function nameFields(thread) {
   let count = 0;
   const name = () => {
-    for (const area of thread.querySelectorAll(".isso-textarea:not([aria-label])")) area.setAttribute("aria-label", "Your question or answer");
+    for (const area of thread.querySelectorAll(".isso-textarea:not([aria-label])"))
+      area.setAttribute("aria-label", "Your question or answer");
     for (const wrapper of thread.querySelectorAll(".isso-input-wrapper:not([data-named])")) {
       const [label, input] = [wrapper.querySelector("label"), wrapper.querySelector("input")];
       wrapper.dataset.named = "";
@@ -62,8 +65,16 @@ function nameFields(thread) {
 function giscus(place, settings) {
   const element = document.createElement("script");
   const values = {
-    repo: settings.repo, repoId: settings.repo_id, category: settings.category, categoryId: settings.category_id,
-    mapping: "specific", term: settings.title, strict: "1", reactionsEnabled: "0", inputPosition: "top", lang: "en",
+    repo: settings.repo,
+    repoId: settings.repo_id,
+    category: settings.category,
+    categoryId: settings.category_id,
+    mapping: "specific",
+    term: settings.title,
+    strict: "1",
+    reactionsEnabled: "0",
+    inputPosition: "top",
+    lang: "en",
     theme: document.documentElement.dataset.theme === "dark" ? "dark" : "light",
   };
   Object.assign(element.dataset, values);
@@ -81,7 +92,7 @@ export async function showDiscussion(section, root) {
   const place = section.querySelector(".discussion-place");
   quietly(place, "Loading the discussion …");
   try {
-    await (settings.server === "giscus" ? giscus(place, settings) : isso(section, place, settings, root));
+    await (settings.server === "giscus" ? giscus(place, settings) : isso(place, settings, root));
   } catch {
     quietly(place, "The discussion cannot be reached from here. Everything else works without it.");
   }

@@ -8,6 +8,12 @@ import { EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { classHighlighter } from "@lezer/highlight";
 
+/** Calls `act` and answers as an editor's handler does: is the event dealt with? */
+const after = (act, isDone) => () => {
+  act();
+  return isDone;
+};
+
 /** {text(), set(text), focus()} of an editor in `parent`. */
 export function makeEditor(parent, text, { label, describedBy, onChange, onRun, onFocus }) {
   const view = new EditorView({
@@ -15,7 +21,7 @@ export function makeEditor(parent, text, { label, describedBy, onChange, onRun, 
     state: EditorState.create({
       doc: text,
       extensions: [
-        keymap.of([{ key: "Mod-Enter", run: () => (onRun(), true) }]),
+        keymap.of([{ key: "Mod-Enter", run: after(onRun, true) }]),
         lineNumbers(),
         history(),
         drawSelection(),
@@ -31,7 +37,7 @@ export function makeEditor(parent, text, { label, describedBy, onChange, onRun, 
         EditorView.lineWrapping,
         EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": describedBy, spellcheck: "false" }),
         EditorView.updateListener.of((update) => update.docChanged && onChange(update.state.doc.toString())),
-        EditorView.domEventHandlers({ focus: () => (onFocus(), false) }),
+        EditorView.domEventHandlers({ focus: after(onFocus, false) }),
       ],
     }),
   });
