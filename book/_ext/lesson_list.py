@@ -1,7 +1,8 @@
-"""Sphinx extension: `{lesson-list}`, the lessons as a table. Title and time are those that each notebook states.
+"""Sphinx extension: `{lesson-list}`, a card for each lesson. Title and time are those that each notebook states; the
+page says what a reader will be able to do.
 
 ```{lesson-list}
-01_prefill_and_decode: why writing takes longer than reading
+01_prefill_and_decode: Say how fast a model can be on a given GPU.
 ```
 """
 
@@ -31,7 +32,7 @@ class LessonList(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        rows = ["| Lesson | What it is about | Time |", "|---|---|---|"]
+        cards = ["::::{grid} 1 2 2 3", ":gutter: 3", ":class-container: lesson-cards", ""]
         for name, what in yaml.safe_load("\n".join(self.content)).items():
             file = Path(self.env.srcdir) / "notebooks" / f"{name}.ipynb"
             if not file.exists():
@@ -40,8 +41,9 @@ class LessonList(SphinxDirective):
                 title, time = first_lines(file)
             except ValueError as error:
                 raise self.error(str(error)) from error
-            rows.append(f"| [{int(name[:2])} · {title}](notebooks/{name}.ipynb) | {what} | {time} |")
-        return self.parse_text_to_nodes("\n".join(rows))
+            card = (f":::{{grid-item-card}} {int(name[:2])} · {title}", f":link: /notebooks/{name}", ":link-type: doc")
+            cards += [*card, "", what, "", "```{card-footer}", time, "```", ":::", ""]
+        return self.parse_text_to_nodes("\n".join([*cards, "::::"]))
 
 
 def setup(app: Sphinx) -> dict:
