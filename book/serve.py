@@ -46,7 +46,7 @@ class Files:
             return _plain(start, "405 Method Not Allowed", "only GET and HEAD", [("Allow", "GET, HEAD")])
         file = self.find(environ.get("PATH_INFO", "/"))
         if file is None:
-            return _plain(start, "404 Not Found", "there is no such page")
+            return self.lost(start)
         kind = TYPES.get(file.suffix) or mimetypes.guess_type(file.name)[0] or "application/octet-stream"
         charset = "; charset=utf-8" if kind.startswith(TEXT) else ""
         status = file.stat()
@@ -69,6 +69,15 @@ class Files:
             headers.append(("Content-Encoding", "gzip"))
         start("200 OK", [*headers, ("Content-Length", str(len(body)))])
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+
+    def lost(self, start: Start) -> list[bytes]:
+        """The site's own page for an address that leads nowhere, which finds the way back by itself."""
+        page = self.folder / "404.html"
+        if not page.is_file():
+            return _plain(start, "404 Not Found", "there is no such page")
+        body = page.read_bytes()
+        start("404 Not Found", [("Content-Type", "text/html; charset=utf-8"), ("Content-Length", str(len(body)))])
+        return [body]
 
     def find(self, path: str) -> Path | None:
         """The file for an address, or None; nothing outside the folder is ever found."""

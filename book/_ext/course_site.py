@@ -1,5 +1,5 @@
-"""Sphinx extension of the site: figures that load when they come into view, formulas once in a search result, and under
-each page its source and licence.
+"""Sphinx extension of the site: what each page says of itself and loads, figures that load when they come into view,
+above a lesson the ways to open it, and under each page its source and licence.
 """
 
 import base64
@@ -7,19 +7,20 @@ import hashlib
 import json
 import re
 import struct
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from page_policy import GISCUS
 from sphinx.application import Sphinx
-from sphinx.util import logging
-
-logger = logging.getLogger(__name__)
 
 MADE_FROM = {"contributing": "CONTRIBUTING.md"}  # pages that are only a frame for a file elsewhere
 IMAGE = re.compile(r"<img\b[^>]*>")
 EMBEDDED = re.compile(r'src="data:image/png;base64,([A-Za-z0-9+/=\s]+)"')
+FIXED_SIZE = re.compile(r'\s(?:width|height)="[^"]*"|(?<=["; ])height:\s*[^;"]+;?\s*')
+OUR_SCRIPTS = ("course/", "interactives/")
 PNG_IN_FILE = re.compile(r'src="[^"]*_images/([^"/]+\.png)"')
 
 
@@ -39,6 +40,7 @@ def _prepare_images(app: Sphinx, pagename: str, templatename: str, context: dict
             target.parent.mkdir(exist_ok=True)
             target.write_bytes(png)
             text = text.replace(embedded[0], f'src="{context["pathto"](f"_images/{name}", 1)}"')
+        text = FIXED_SIZE.sub("", text)  # a height beside a width that yields on a phone would stretch the figure
         style = 'style="'
         if (found := PNG_IN_FILE.search(text)) and found[1] in files:
             width, height = struct.unpack(">II", files[found[1]].read_bytes()[16:24])  # of the PNG header
@@ -74,9 +76,8 @@ def _add_lesson_tools(app: Sphinx, pagename: str, templatename: str, context: di
         return
     notebook = escape(f"{pagename}.ipynb")
     download = context["pathto"](f"_sources/{pagename}.ipynb", 1)
-    ways = [f'<a href="{download}" download>Download as a notebook</a>']
-    for name, address in app.config.course_open_in.items():
-        ways.insert(0, f'<a href="{escape(address)}{notebook}">Open in {escape(name)}</a>')
+    lab = f'<a href="{escape(app.config.course_lab)}{notebook}" data-lab="{notebook}">Open in JupyterLab</a>'
+    ways = [lab, f'<a href="{download}" download>Download as a notebook</a>']
     tools = f'<p class="lesson-tools d-print-none">{"".join(f"<span>{way}</span>" for way in ways)}</p>'
     context["body"] = context["body"].replace("</h1>", f"</h1>\n{tools}", 1)
 
@@ -93,26 +94,36 @@ def _add_lesson_tools(app: Sphinx, pagename: str, templatename: str, context: di
         )
 
 
-SEARCH_LEAVES_OUT = '[".headerlink", "script", "style"'  # in Sphinx's searchtools.js
+def _describe(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: Any) -> None:
+    """Title and description for search engines and shared links, and only those scripts that are ours."""
+    title = re.sub(r"<[^>]+>", "", context.get("title", ""))
+    context["course_title"] = title if pagename != app.config.root_doc else app.config.html_title
+    first = next(doctree.findall(nodes.paragraph), None) if doctree is not None else None
+    text = " ".join(first.astext().split()) if first is not None else app.config.course_description
+    context["course_description"] = text if len(text) <= 200 else text[:199].rsplit(" ", 1)[0] + " …"
+    context["course_head_script"] = app.course_head_script  # type: ignore[attr-defined]
+    names = [(script, str(getattr(script, "filename", "") or "")) for script in context.get("script_files", [])]
+    context["script_files"] = [script for script, name in names if any(ours in name for ours in OUR_SCRIPTS)]
 
 
-def _quote_formulas_once(app: Sphinx, exception: Exception | None) -> None:
-    """A rendered formula holds its text thrice (for the eye, for screen readers, as LaTeX); a search result once."""
-    script = Path(app.outdir) / "_static" / "searchtools.js"
-    if exception is not None or app.builder.name != "html":
-        return
-    text = script.read_text("utf-8")
-    if SEARCH_LEAVES_OUT not in text:
-        logger.warning("searchtools.js no longer says %s: mend _quote_formulas_once", SEARCH_LEAVES_OUT, type="course")
-    script.write_text(text.replace(SEARCH_LEAVES_OUT, SEARCH_LEAVES_OUT + ', ".katex-html", "annotation"'), "utf-8")
+def _read_head_script(app: Sphinx) -> None:
+    file = Path(app.srcdir) / "_assets" / "course" / "head.js"
+    app.course_head_script = file.read_text("utf-8").strip() if file.exists() else ""  # type: ignore[attr-defined]
+
+
+def _page_for_lost_readers(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
+    yield "404", {}, "404.html"
 
 
 def setup(app: Sphinx) -> dict:
     app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it even where sphinx-comments is not used
     app.add_js_file("course/site.js", type="module")
-    app.connect("build-finished", _quote_formulas_once)
+    app.connect("builder-inited", _read_head_script)
+    app.connect("html-collect-pages", _page_for_lost_readers)
+    app.connect("html-page-context", _describe, priority=950)
     app.connect("html-page-context", _prepare_images)
     app.connect("html-page-context", _add_lesson_tools, priority=600)
     app.connect("html-page-context", _add_source_line, priority=900)
-    app.add_config_value("course_open_in", {}, "html")
+    app.add_config_value("course_lab", "http://localhost:8888/lab/tree/", "html")
+    app.add_config_value("course_description", "", "html")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

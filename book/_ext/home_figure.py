@@ -66,8 +66,9 @@ def _drawing(first: dict[str, Any]) -> str:
         f'<rect class="block" x="420" y="40" width="150" height="150" rx="6"/>{_units()}{tokens}'
         '<text class="left" x="10" y="26">'
         f'memory: <tspan data-home="weights">{first["weights"]}</tspan> of weights</text>'
-        '<text x="290" y="84">every weight, for every token</text>'
-        '<text x="495" y="26">arithmetic units</text><text x="600" y="212" data-home="out">1 token</text></svg>'
+        '<text x="290" y="92">every weight,</text><text x="290" y="150">for every token</text>'
+        '<text x="495" y="26">arithmetic units</text>'
+        '<text class="right" x="636" y="216" data-home="out">1 token</text></svg>'
     )
 
 

@@ -1,8 +1,8 @@
-"""Sphinx extension: what a page may load, and when. Runs over the finished HTML files.
+"""Sphinx extension: a content security policy for each page, and the list of files that the service worker keeps.
 
-Each page gets a content security policy that allows its own site and the inline scripts that it has (by their digest);
-the search index, which grows with the book, is loaded by the search page alone; and the service worker learns which
-files make the book. A discussion on another host, where the site is configured for one, is the only exception.
+Each page gets a content security policy that allows its own site and the inline scripts that it has (by their digest),
+and the service worker learns which files make the book. A discussion on another host, where the site is configured for
+one, is the only exception.
 """
 
 import base64
@@ -14,17 +14,21 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 INLINE = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)[^>]*>(.*?)</script>", re.S)
-SEARCH_SCRIPTS = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
-HANDLER = re.compile(r'\sonclick="window\.print\(\)"')
 ACCESSIBLE = {  # what the theme and its extensions tell screen readers wrongly
     '<div role="list" class="citation-list">': '<div class="citation-list">',
     ' role="doc-biblioentry"': "",
     '<summary aria-label="Toggle hidden content">': "<summary>",
+    '<summary><span class="toctree-toggle" role="presentation">': (
+        '<summary aria-label="Pages below"><span class="toctree-toggle">'
+    ),
+    '<th class="head"><p></p></th>': "<td></td>",  # a corner of a table heads nothing
+    '<div id="pst-primary-sidebar"': '<div role="complementary" aria-label="The course" id="pst-primary-sidebar"',
 }
 GISCUS = "https://giscus.app"
+PYTHON = "_static/course/pyodide/"
 NOT_KEPT = (
     "_sources/",
-    "_static/pyodide/",
+    PYTHON,
     "_static/locales/",
     "_static/images/",
     "sw.js",
@@ -47,21 +51,28 @@ def policy(html: str, other_host: str = "") -> str:
     )
 
 
-def finish(html: str, name: str, other_host: str = "") -> str:
-    """The HTML of a page with its policy, without the search index and without inline handlers."""
-    if name != "search.html":
-        html = SEARCH_SCRIPTS.sub("", html)
-    html = HANDLER.sub("", html)
+def finish(html: str, other_host: str = "") -> str:
+    """The HTML of a page with its policy, and with names where the theme leaves them out."""
     for wrong, right in ACCESSIBLE.items():
         html = html.replace(wrong, right)
     tag = f'<meta http-equiv="Content-Security-Policy" content="{policy(html, other_host)}">'
     return html.replace('<meta charset="utf-8" />', f'<meta charset="utf-8" />\n    {tag}', 1)
 
 
-def book_files(site: Path) -> list[str]:
-    """What the service worker keeps: all that pages show, without Python, which is kept when it was used."""
+def book_files(site: Path) -> tuple[list[str], list[str]]:
+    """List the files that the service worker keeps at once, and those of Python, kept after their first use."""
     names = sorted(file.relative_to(site).as_posix() for file in site.rglob("*") if file.is_file())
-    return [name for name in names if not name.startswith(NOT_KEPT)]
+    return (
+        [name for name in names if not name.startswith(NOT_KEPT)],
+        [name for name in names if name.startswith(PYTHON)],
+    )
+
+
+def _digest(site: Path, names: list[str]) -> str:
+    found = hashlib.sha256()
+    for name in names:
+        found.update(name.encode() + (site / name).read_bytes())
+    return found.hexdigest()[:16]
 
 
 def _finish_all(app: Sphinx, exception: Exception | None) -> None:
@@ -71,19 +82,17 @@ def _finish_all(app: Sphinx, exception: Exception | None) -> None:
     other_host = GISCUS if app.config.course_discussion.get("server") == "giscus" else ""
     for file in site.rglob("*.html"):
         if "_static" not in file.relative_to(site).parts:
-            name = file.relative_to(site).as_posix()
-            file.write_text(finish(file.read_text("utf-8"), name, other_host), "utf-8")
+            file.write_text(finish(file.read_text("utf-8"), other_host), "utf-8")
     worker = Path(app.srcdir) / "_sw.js"
     if worker.exists():
-        files = book_files(site)
-        digest = hashlib.sha256()
-        for name in files:
-            digest.update(name.encode() + (site / name).read_bytes())
-        text = worker.read_text("utf-8").replace("__VERSION__", digest.hexdigest()[:16])
-        (site / "sw.js").write_text(text.replace("__FILES__", json.dumps(files)), "utf-8")
+        pages, python = book_files(site)
+        text = worker.read_text("utf-8")
+        text = text.replace("__VERSION__", _digest(site, pages)).replace("__PYTHON_VERSION__", _digest(site, python))
+        text = text.replace("__FILES__", json.dumps(pages)).replace("__PYTHON_FILES__", json.dumps(python))
+        (site / "sw.js").write_text(text, "utf-8")
 
 
 def setup(app: Sphinx) -> dict:
     app.add_config_value("course_discussion", {"server": "off"}, "html")
-    app.connect("build-finished", _finish_all, priority=950)  # after slim_icons, which changes files too
+    app.connect("build-finished", _finish_all, priority=950)  # after slim_styles, which changes files too
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,9 +1,28 @@
-// What every page does beside showing its text, and as late as possible: practice and discussion where a page has them,
-// and, from the first interaction on, keeping the book for reading without a network.
+// What every page does beside showing its text: the frame, search, practice and discussion where a page has them, and,
+// from the first interaction on, keeping the book for reading without a network.
+
+import { frame } from "./chrome.js";
 
 const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
+frame();
 
 if (document.querySelector(".practice")) import("./practice.js");
+if (document.querySelector(".home-start")) import("./home.js").then(({ home }) => home());
+
+const lab = document.querySelector("a[data-lab]");
+if (lab) import("./lab.js").then(({ openInLab }) => openInLab(lab));
+
+const searching = document.querySelector(".search-place");
+const search = () => import("./search.js");
+if (searching) search().then(({ searchPage }) => searchPage(searching, root));
+else {
+  const open = (event) => {
+    event.preventDefault();
+    search().then(({ openSearch }) => openSearch(root));
+  };
+  for (const button of document.querySelectorAll(".course-search")) button.addEventListener("click", open);
+  addEventListener("keydown", (event) => (event.ctrlKey || event.metaKey) && event.key === "k" && open(event));
+}
 
 const thread = document.querySelector(".discussion");
 if (thread) {
@@ -16,16 +35,6 @@ if (thread) {
     { rootMargin: "150px" },
   );
   near.observe(thread);
-}
-
-// The theme prints by an attribute in its HTML, which the page's security policy forbids.
-document.addEventListener("click", (event) => {
-  if (event.target.closest?.(".btn-download-pdf-button")) print();
-});
-
-// Wide content that scrolls sideways can be reached by keyboard.
-for (const box of document.querySelectorAll("main pre, main .pst-scrollable-table-container, main .cell_output .output, main div.math")) {
-  if (box.scrollWidth > box.clientWidth && !box.hasAttribute("tabindex")) box.tabIndex = 0;
 }
 
 const firsts = ["pointerdown", "keydown", "wheel", "scroll"];

@@ -1,9 +1,6 @@
 """The built site, a server for it, and pages that can reach nothing else."""
 
-import functools
-import http.server
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,7 +8,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
-from site_tools import BOOK, ROOT, Visit, build_book, page_of
+from site_tools import BOOK, ROOT, Visit, build_book, page_of, served
 
 
 @contextmanager
@@ -42,19 +39,11 @@ def page_names(site: Path) -> list[str]:
     return sorted(file.relative_to(site).as_posix() for file in site.rglob("*.html") if "_static" not in file.parts)
 
 
-class _QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *args: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="session")
 def address(site: Path) -> Iterator[str]:
     """Address of the site on a plain static server, below a sub-path as a project's pages often are."""
-    handler = functools.partial(_QuietHandler, directory=str(site.parent))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/{site.name}/"
-        server.shutdown()
+    with served(site.parent) as server:
+        yield f"{server}{site.name}/"
 
 
 @pytest.fixture

@@ -1,7 +1,10 @@
-"""What the tests of the book share: how to build it, what an open page is."""
+"""Helpers of the book's tests: build it, serve a folder, open a page and note what goes wrong on it."""
 
+import functools
+import http.server
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +31,21 @@ def n_cases(exercise: str) -> int:
     """All that a practice exercise tries, samples and refused inputs included."""
     found = yaml.safe_load((ROOT / "exercises" / "practice" / exercise / "exercise.yml").read_text("utf-8"))
     return sum(len(found.get(kind, [])) for kind in ("samples", "cases", "refused"))
+
+
+class _QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a plain static server for a folder."""
+    handler = functools.partial(_QuietHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
 
 
 @dataclass

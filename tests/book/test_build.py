@@ -1,6 +1,7 @@
 """The build: it runs lessons from clean, and stops at anything that should not be published."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -145,6 +146,40 @@ def test_a_lesson_that_was_measured_on_a_busy_machine_is_marked(
     if marked:
         assert "other programs took 43% of its processors" in notebook.cells[1].source
         assert "busy machine (others took 43%)" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_page_has_one_style_sheet_no_script_of_the_theme_and_the_home_page_leads_into_the_first_lesson(
+    tiny: Path,
+) -> None:
+    write_lesson(tiny, new_markdown_cell("# Tiny: a lesson\n\n**Time:** about a minute."))
+    (tiny / "notebooks" / "tiny.ipynb").rename(tiny / "notebooks" / "01_tiny.ipynb")
+    (tiny / "book" / "_toc.yml").write_text("format: jb-book\nroot: index\nchapters: [{file: notebooks/01_tiny}]\n")
+    (tiny / "book" / "index.md").write_text(
+        "# A tiny book\n\nIt says what it is.\n\n```{home-figure}\n```\n\n```{start-here}\n```\n\n"
+        "```{lesson-list}\n01_tiny: Say something.\n```\n\n```{bibliography}\n:all:\n```\n"
+    )
+    done = build_book(tiny)
+    assert done.returncode == 0, done.stderr
+    site = tiny / "book" / "_build" / "html"
+    html = (site / "index.html").read_text("utf-8")
+    assert len(re.findall(r'<link[^>]*rel="stylesheet"', html)) == 1
+    scripts = re.findall(r'<script[^>]*src="([^"?]+)', html)
+    assert scripts == ["_static/course/site.js"]
+    assert '<meta name="description" content="It says what it is." />' in html
+    assert '<a class="start" href="notebooks/01_tiny.html"' in html
+    assert re.search(r'<b data-home="tokens">126</b>', html)
+    card = html[html.index("lesson-cards") :]
+    assert "1 · Tiny: a lesson" in card
+    assert "Say something." in card
+    assert "about a minute" in card
+    assert (site / "404.html").is_file()
+    assert {"A tiny book", "Tiny: a lesson"} <= {
+        one["heading"] for one in json.loads((site / "searchtext.json").read_text())
+    }
+    for sheet in site.rglob("*.css"):
+        for name in re.findall(r"url\(\s*['\"]?([^'\")]+)", sheet.read_text("utf-8")):
+            assert name.startswith(("data:", "#")) or (sheet.parent / name.split("?")[0]).exists(), name
 
 
 def test_a_lesson_that_the_contents_name_but_nobody_wrote_is_named(tiny: Path) -> None:

@@ -81,7 +81,7 @@ def take(page: Page, right: int) -> list[str]:
 
 
 def said(place: Locator) -> str:
-    """What the live region speaks."""
+    """Return the text that the live region speaks."""
     place.page.wait_for_timeout(150)
     return place.locator("[role=status]").last.inner_text() or place.locator("[role=status]").last.text_content() or ""
 

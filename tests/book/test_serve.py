@@ -49,6 +49,13 @@ def test_pages_are_sent_compressed_to_those_who_can_read_it(files: Any) -> None:
     assert "Content-Encoding" not in files("/course/index.html")[1]
 
 
+def test_an_address_that_leads_nowhere_gets_the_sites_own_page(files: Any, tmp_path: Path) -> None:
+    (tmp_path / "site" / "404.html").write_text("<h1>There is no such page here</h1>")
+    status, head, body = files("/course/notebooks/gone.html")
+    assert (status, head["Content-Type"]) == ("404 Not Found", "text/html; charset=utf-8")
+    assert body == b"<h1>There is no such page here</h1>"
+
+
 @pytest.mark.parametrize(
     ("name", "kind"), [("a.mjs", "text/javascript; charset=utf-8"), ("python.wasm", "application/wasm")]
 )

@@ -1,13 +1,16 @@
-"""Sphinx extension: the theme's icons without Font Awesome's script and without the 2,000 icons that no page shows.
+"""Sphinx extension: one style sheet for the site, with the rules and icons that its pages use and no others.
 
-The theme ships 1.5 MB of JavaScript to draw a dozen icons that its own style sheet and font could draw. The template
-_templates/static/webpack-macros.html leaves the script out; this extension, once the pages are written, cuts font and
-style sheet down to the icons in use. Font Awesome Free: font SIL OFL 1.1, icons CC BY 4.0.
+The theme and its extensions bring eleven sheets, nine tenths of which no page uses, and 1.5 MB of JavaScript for a
+dozen icons. Once the pages are written, this cuts the icon font down to the icons in use, joins the sheets into one
+(styles.mjs, with PurgeCSS), and lets every page load that one. Font Awesome Free: font SIL OFL 1.1, icons CC BY 4.0.
 """
 
+import hashlib
 import logging
+import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 from fontTools import subset
@@ -15,6 +18,8 @@ from sphinx.application import Sphinx
 
 ICON_RULE = re.compile(r'((?:\.fa-[\w-]+:{1,2}before,?)+)\{content:"((?:\\[0-9a-f]+|[^"\\])+)"\}')
 FONT_FACE = re.compile(r"@font-face\{[^}]*fontawesome[^}]*\}")
+LINK = re.compile(r'<link\b[^>]*\brel="stylesheet"[^>]*>')
+ONE_SHEET = "_static/site.css"
 PRIVATE_USE = re.compile("[\ue000-\uf8ff]")
 
 
@@ -71,9 +76,42 @@ def slim(site: Path) -> None:
     shutil.rmtree(fonts.parent)
 
 
+def _pages(site: Path) -> list[Path]:
+    return sorted(file for file in site.rglob("*.html") if "_static" not in file.relative_to(site).parts)
+
+
+def _sheets(page: Path, site: Path) -> list[str]:
+    """The style sheets that a page loads, as paths within the site, in order."""
+    found = [re.search(r'href="([^"?]+)', tag) for tag in LINK.findall(page.read_text("utf-8"))]
+    return [(page.parent / one[1]).resolve().relative_to(site.resolve()).as_posix() for one in found if one]
+
+
+def join_sheets(site: Path, node: str, modules: str) -> None:
+    """Give all pages one style sheet in place of those that they load. Raises RuntimeError, with Node's own words."""
+    pages = _pages(site)
+    sheets = list(dict.fromkeys(sheet for page in pages for sheet in _sheets(page, site)))
+    if not sheets:
+        return
+    script = Path(__file__).with_name("styles.mjs")
+    done = subprocess.run([node, str(script), modules, str(site), ONE_SHEET, *sheets], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"the style sheets cannot be joined: {done.stderr.strip()[-500:]}")
+    digest = hashlib.sha256((site / ONE_SHEET).read_bytes()).hexdigest()[:8]
+    for page in pages:
+        up = "../" * (len(page.relative_to(site).parts) - 1)
+        one = f'<link rel="stylesheet" href="{up}{ONE_SHEET}?v={digest}" />'
+        text, n = LINK.subn(lambda _: "\0", page.read_text("utf-8"))
+        if n:
+            page.write_text(text.replace("\0", one, 1).replace("\0", ""), "utf-8")
+    for sheet in sheets:
+        (site / sheet).unlink()
+
+
 def _slim_finished(app: Sphinx, exception: Exception | None) -> None:
     if exception is None and app.builder.name == "html":
-        slim(Path(app.outdir))
+        site = Path(app.outdir)
+        slim(site)
+        join_sheets(site, os.environ.get("COURSE_NODE", "node"), os.environ.get("COURSE_NODE_MODULES", "node_modules"))
 
 
 def setup(app: Sphinx) -> dict:
