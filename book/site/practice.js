@@ -76,7 +76,9 @@ class PracticePage {
       h(
         "p",
         {},
-        `Each case starts like a fresh \`python program.py\`. A run may take ${SECONDS} seconds; the first ` +
+        "Each case starts like a fresh ",
+        h("code", {}, "python program.py"),
+        `. A run may take ${SECONDS} seconds; the first ` +
           `${count(limits.outputCharacters)} characters of its output are shown. Programs of up to ` +
           `${count(LONGEST_PROGRAM)} characters are kept in this browser.`,
       ),
