@@ -74,9 +74,9 @@ def _cell(value: Any, spec: str) -> str:
 
 
 def _row(cells: Sequence[str], sides: Sequence[str], tag: str) -> str:
-    name = tag.split()[0]
-    shown = [
-        f'<{tag} style="text-align:{side};padding:0.15em 0.6em">{escape(cell)}</{name}>'
-        for cell, side in zip(cells, sides, strict=True)
-    ]
+    shown = []
+    for cell, side in zip(cells, sides, strict=True):
+        opening = tag if cell else "td"  # a corner of a table heads nothing
+        name = opening.split()[0]
+        shown.append(f'<{opening} style="text-align:{side};padding:0.15em 0.6em">{escape(cell)}</{name}>')
     return f"<tr>{''.join(shown)}</tr>"

@@ -18,6 +18,12 @@ def test_the_page_gets_a_table_with_headings_whose_cells_are_escaped() -> None:
     assert "<caption>R &amp; D</caption>" in html
 
 
+def test_a_column_without_a_name_has_no_heading() -> None:
+    html = table({"": "", "GB": ""}, [("16 bits", "16")])._repr_html_()
+    assert html.count("<th ") == 1
+    assert '<td style="text-align:left;padding:0.15em 0.6em"></td>' in html
+
+
 def test_a_quiet_table_names_the_machine_and_the_date_and_has_the_committed_values() -> None:
     shown = repr(quiet_table("batching", {"batching": ("batching", ""), "steps": ("steps", "")}))
     assert shown.splitlines()[0] == "Measured on a quiet machine: AMD EPYC 2 cores, 2026-11-30"
