@@ -35,7 +35,7 @@ HUB_NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
 
 
 def cache_dir() -> Path:
-    """Where models are kept: $LLM_COURSE_CACHE, or ~/.cache/llm-serving-course."""
+    """Where models are kept: `$LLM_COURSE_CACHE`, or `~/.cache/llm-serving-course`."""
     named = os.environ.get("LLM_COURSE_CACHE")
     return Path(named) if named else Path.home() / ".cache" / "llm-serving-course"
 
