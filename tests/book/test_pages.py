@@ -44,7 +44,8 @@ class Notes:
 
 
 def look(page: Page, notes: Notes, axe: str, whole: bool) -> None:
-    """Scroll through the open page, so that everything on it is there, then note what is to be noted."""
+    """Unfold the cells and scroll through the page, so that everything is there, then note what is to be noted."""
+    page.locator("main details.hide").evaluate_all("all => all.forEach((one) => { one.open = true; })")
     height = page.evaluate("document.documentElement.scrollHeight")
     for y in range(0, height, 1200):
         page.evaluate("y => scrollTo(0, y)", y)
