@@ -26,8 +26,7 @@ from autograder.course import CONFIG
 from autograder.course.course import Course, CourseError, fingerprint, last_words, open_nbgrader
 from autograder.intake.owner import owned
 from autograder.run.remote import forks
-from autograder.sandbox import launch
-from autograder.sandbox import warm_kernels as warm
+from autograder.sandbox import launch, warm_kernels
 
 if TYPE_CHECKING:
     from nbgrader.apps import NbGraderAPI
@@ -137,10 +136,10 @@ def _do(tasks: list[Task], plan: Plan, say: Say) -> Iterator[tuple[Task, Any]]:
     jobs = min(plan.jobs or os.cpu_count() or 1, len(tasks))
     root = tasks[0].root
     modules = slow_imports(root, tasks[0].assignment)
-    with warm.nursery(modules, (root,)) as yard, forks.serving() as tests:
+    with warm_kernels.fork_server(modules, (root,)) as yard, forks.serving() as tests:
         if yard is None and len(tasks) > 1:
             say("kernels start cold: only root can fork them")
-        environment = {forks.VARIABLE: tests} | ({warm.VARIABLE: str(yard)} if yard else {})
+        environment = {forks.VARIABLE: tests} | ({warm_kernels.VARIABLE: str(yard)} if yard else {})
         yield from pool.run(grade_one, tasks, jobs, _most_seconds(root), environment)
 
 

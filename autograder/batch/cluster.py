@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from autograder.batch import pool
 from autograder.course.course import InfrastructureError
-from autograder.sandbox import launch
-from autograder.sandbox import warm_kernels as warm
+from autograder.sandbox import launch, warm_kernels
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -39,7 +38,7 @@ _PROOF = 120.0  # seconds in which a worker has to prove itself
 _TRIES = 3  # workers that a piece may take down with it
 _COMPARED = ("nbgrader", "numpy", "torch", "ipykernel")
 _ONE = threading.Lock()  # nbgrader changes the working directory: one piece at a time in a process
-_NURSERY = contextlib.ExitStack()
+_FORK_SERVER = contextlib.ExitStack()
 _WARM: set[Path] = set()
 
 
@@ -208,9 +207,9 @@ def _piece(work: Callable[[Any], Any], task: Piece) -> Any:
     with _ONE:
         if task.root not in _WARM:
             _WARM.add(task.root)
-            if not _WARM - {task.root}:  # one nursery a process: it hides one course's folder
-                _NURSERY.enter_context(warm.nursery(hide=(task.root,)))
-                atexit.register(_NURSERY.close)
+            if not _WARM - {task.root}:  # one fork_server a process: it hides one course's folder
+                _FORK_SERVER.enter_context(warm_kernels.fork_server(hide=(task.root,)))
+                atexit.register(_FORK_SERVER.close)
         return work(task)
 
 

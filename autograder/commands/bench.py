@@ -26,7 +26,7 @@ from autograder.course import CONFIG
 from autograder.course.course import Course, demand, open_nbgrader
 from autograder.intake.collect import original
 from autograder.proof import release
-from autograder.sandbox import warm_kernels as warm
+from autograder.sandbox import warm_kernels
 
 # Patience with a busy machine is all that is set.
 _PLAIN = "c = get_config()\nc.CourseDirectory.course_id = 'bench'\nc.Execute.iopub_timeout = 60\n"
@@ -232,7 +232,7 @@ def _kernels(root: Path, report: Report, count: int) -> None:
         return took
 
     report.ready_cold = statistics.median(once() for _ in range(2))
-    with warm.nursery(hide=(root.resolve(),)) as yard:
+    with warm_kernels.fork_server(hide=(root.resolve(),)) as yard:
         if yard is not None:
             once()
             report.ready_warm = statistics.median(once() for _ in range(count))

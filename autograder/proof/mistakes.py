@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from autograder.course.course import Course
 from autograder.proof import prove
 from autograder.proof.bank import Variant
-from autograder.sandbox import warm_kernels as warm
+from autograder.sandbox import warm_kernels
 
 HINTS = "hints"  # in the course's folder
 _SEEDS = (1, 2)
@@ -68,7 +68,7 @@ def main(course: Course, names: Sequence[str], jobs: int) -> int:
     """The command: prove each assignment with two seeds, and write its hints."""
     (course.root / HINTS).mkdir(exist_ok=True)
     for name in names or course.assignments():
-        with warm.nursery():
+        with warm_kernels.fork_server():
             runs = [prove.prove(course, [name], jobs, seed) for seed in _SEEDS]
         wrong = [outcomes for outcomes in zip(*runs, strict=True) if outcomes[0].variant.kind == "wrong"]
         mistakes = [Mistake(same[0].variant, [outcome.lost for outcome in same]) for same in wrong]

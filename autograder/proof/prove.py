@@ -24,7 +24,7 @@ from autograder.course.course import Course, open_nbgrader
 from autograder.feedback import hints
 from autograder.proof import bank, release
 from autograder.run.remote import forks
-from autograder.sandbox import warm_kernels as warm
+from autograder.sandbox import warm_kernels
 
 if TYPE_CHECKING:
     from nbgrader.apps import NbGraderAPI
@@ -185,7 +185,9 @@ def _run(root: Path, plan: Sequence[Trial], jobs: int, seed: int) -> Iterator[Ou
         yield from map(_try, pieces)
         return
     with forks.serving() as tests:
-        environment = {forks.VARIABLE: tests} | ({warm.VARIABLE: str(yard)} if (yard := warm.yard()) else {})
+        environment = {forks.VARIABLE: tests}
+        if (yard := warm_kernels.yard()) is not None:
+            environment[warm_kernels.VARIABLE] = str(yard)
         for (_, trial, _), outcome in pool.run(_try, pieces, jobs, _MOST_SECONDS, environment):
             yield outcome if isinstance(outcome, Outcome) else Outcome(trial.variant, 0.0, 0.0, {}, outcome.reason)
 
@@ -268,7 +270,7 @@ def main(course: Course, assignments: Sequence[str], jobs: int | None, seed: int
             end = "\n" if outcome.problem else ""
             print(f"\r{count:4}  {outcome.variant.assignment}/{outcome.variant.label:<60.60}", end=end, file=sys.stderr)
 
-    with warm.nursery():  # kernels are forked from one that has everything imported, where that is possible
+    with warm_kernels.fork_server():  # kernels are forked from one that has everything imported, where that is possible
         outcomes = prove(course, known, jobs or os.cpu_count() or 1, seed, say)
     if sys.stderr.isatty():
         print(file=sys.stderr)

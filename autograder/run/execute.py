@@ -1,9 +1,9 @@
-"""Runs a submission: the learner's cells in their kernel, the tests in a process of ours.
+"""Runs a submission: the learner's cells in their kernel, the tests in a process of the grader's.
 
-The one idea: nbgrader's Execute runs both in one kernel, so a learner's code can read the tests, change what they check
-with, or write the outcome. Here a test cell comes from the instructor's source notebook, runs in grader_process.py, and
-calls the learner's functions across a wire. nbgrader's other steps see an ordinary executed notebook: an error output
-is no credit, a number is partial credit, anything else full credit. Switched on in `nbgrader_config.py`:
+nbgrader's Execute runs both in one kernel, so a learner's code can read the tests, change what they check with, or
+write the outcome. Here a test cell comes from the instructor's source notebook, runs in `grader_process`, and calls the
+learner's functions across a wire. nbgrader's other steps see an ordinary executed notebook: an error output is no
+credit, a number is partial credit, anything else full credit. Switched on in `nbgrader_config.py`:
 
     c.Autograde.autograde_preprocessors = ["autograder.execute.SandboxedExecute", ...]
 """
@@ -24,7 +24,7 @@ from nbgrader.preprocessors import Execute
 from traitlets import Integer
 
 from autograder.course import kernelspec, seeds, source
-from autograder.feedback import messages as words
+from autograder.feedback import messages
 from autograder.intake.text import clip, visible
 from autograder.run.learner import Answer, Learner
 from autograder.run.outputs import Outputs
@@ -256,7 +256,7 @@ class _Run:
 
     def _because(self, error: dict[str, str]) -> str:
         """Why a name is missing, if the cell that should define it failed."""
-        missing = words.missing_name(error["evalue"])
+        missing = messages.missing_name(error["evalue"])
         failed = self._failed.get(self.known.answer_with(missing)) if missing else None
         return f" ({failed})" if failed else ""
 

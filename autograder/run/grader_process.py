@@ -2,7 +2,7 @@
 
 A test cell is ordinary Python. Before it runs, each name that it uses and that is the learner's becomes a proxy
 (remote/proxy.py). What comes of it is a dictionary: what may be shown, the value of its last expression, its error in
-words, and for a check between hidden-test markers also the words that a learner may read (discreet.py).
+words, and for a check between hidden-test markers also the words that a learner may read (hidden_checks.py).
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from autograder import checks
-from autograder.feedback import hidden_checks as discreet
-from autograder.feedback import messages as words
+from autograder.feedback import hidden_checks, messages
 from autograder.intake.text import clip
 from autograder.run.remote.link import KernelLine, Link, LinkError
 from autograder.run.remote.proxy import Kernel, NoAnswerError, RemoteError
@@ -159,22 +158,22 @@ class Runner:
             return text, text
         if (learner := getattr(error, "learner", None)) is not None:
             what, _, at, code = learner
-            short = discreet.exception(text, code)
-            return tuple(words.learners_error(name, one, what, at, code) for one in (text, short))  # type: ignore[return-value]
+            short = hidden_checks.exception(text, code)
+            return tuple(messages.learners_error(name, one, what, at, code) for one in (text, short))  # type: ignore[return-value]
         if isinstance(error, checks.CheckError):
-            return text, discreet.check(error)
+            return text, hidden_checks.check(error)
         if isinstance(error, RemoteError):
             return text, text
         if isinstance(error, AssertionError):
-            written = discreet.assertion(source, line) if hidden else ""
-            return text or (written if hidden else words.does_not_hold(source, line)) or _NOT_SHOWN, written
+            written = hidden_checks.assertion(source, line) if hidden else ""
+            return text or (written if hidden else messages.does_not_hold(source, line)) or _NOT_SHOWN, written
         if isinstance(error, NameError) and (missing := getattr(error, "name", None)) in refused:
             return (f"{missing!r} cannot be used: {refused[missing]}",) * 2
         if isinstance(error, NameError) and text.endswith("is not defined"):
             return text, text
         telling = isinstance(error, _TELLING) or (isinstance(error, ValueError) and "values to unpack" in text)
         where = f"line {line} of the test" if not hidden and line else "a part of the test that is not shown"
-        return words.could_not_go_on(text, where), words.could_not_go_on(text if telling else "", where)
+        return messages.could_not_go_on(text, where), messages.could_not_go_on(text if telling else "", where)
 
 
 class _Printed(io.TextIOBase):

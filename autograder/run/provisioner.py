@@ -19,9 +19,7 @@ from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning import LocalProvisioner
 from traitlets import Dict, List, Unicode
 
-from autograder.sandbox import job as outfit
-from autograder.sandbox import launch as sandbox
-from autograder.sandbox import warm_kernels as warm
+from autograder.sandbox import contents, launch, warm_kernels
 from autograder.sandbox.entry import FIRST_HANDED
 from autograder.sandbox.limits import Limits, Usage
 
@@ -50,16 +48,16 @@ class SandboxProvisioner(LocalProvisioner):
     )
     hide = List(Unicode(), help="folders of which nothing may be seen").tag(config=True)
 
-    box: sandbox.Sandbox | None = None
+    box: launch.Sandbox | None = None
     _folder: Path | None = None
     _usage = Usage()
     _reason = ""
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
         """Choose sockets in a folder with a short path. Raises SandboxError where no sandbox works."""
-        sandbox.check()
+        launch.check()
         if self._folder is None:
-            self._folder = outfit.temporary("kernel")
+            self._folder = contents.temporary("kernel")
         for old in self._folder.iterdir():
             old.unlink()
         manager: Any = self.parent
@@ -73,7 +71,7 @@ class SandboxProvisioner(LocalProvisioner):
         """Start the kernel; of the keyword arguments only `cwd` counts, the folder whose files it is given."""
         assert self._folder is not None
         connection = json.loads((self._folder / _CONNECTION).read_text())
-        outside, inside = str(self._folder / _CONNECTION), f"{outfit.FILES}/{_CONNECTION}"
+        outside, inside = str(self._folder / _CONNECTION), f"{contents.FILES}/{_CONNECTION}"
         cwd = Path(kwargs["cwd"]).resolve() if kwargs.get("cwd") else None
         words = [inside if word == outside else word for word in cmd]
         with contextlib.ExitStack() as ours:  # once the kernel has them, only it holds them
@@ -81,7 +79,7 @@ class SandboxProvisioner(LocalProvisioner):
             handed = [ours.enter_context(self._listen(_LINE, blocking=True))]
             handed += [ours.enter_context(self._listen(f"k-{connection[name]}", blocking=False)) for name in ports]
             connection |= {name: place for place, name in enumerate(ports, start=1)} | {"ip": "handed-over"}
-            job = sandbox.Job(
+            job = launch.Job(
                 argv=_with_sockets(words),
                 limits=Limits(**self.limits),
                 inputs=cwd,
@@ -90,7 +88,7 @@ class SandboxProvisioner(LocalProvisioner):
                 handed=tuple(end.fileno() for end in handed),
                 files={_CONNECTION: json.dumps(connection)},
             )
-            self.box = warm.start(job) or sandbox.start(job)
+            self.box = warm_kernels.start(job) or launch.start(job)
         self._reason = ""
         self.process = self.box.process  # type: ignore[assignment]  # has what is used of Popen
         self.pid = self.pgid = self.box.process.pid
@@ -139,7 +137,7 @@ class SandboxProvisioner(LocalProvisioner):
             self._folder = None
 
     def _allowed(self, assignment: str) -> tuple[str, ...]:
-        names = [outfit.CHECKS, *self.allow.get("*", []), *self.allow.get(assignment, [])]
+        names = [contents.CHECKS, *self.allow.get("*", []), *self.allow.get(assignment, [])]
         return tuple(dict.fromkeys(names))
 
     def _close(self) -> None:
@@ -153,6 +151,6 @@ def _with_sockets(command: list[str]) -> list[str]:
     """A kernel's command `python -m MODULE ...`, with the sockets that were handed over."""
     python, flag, module, *words = command
     if flag != "-m":
-        raise sandbox.SandboxError(f"a sandboxed kernel is started as `python -m MODULE`, not as {' '.join(command)}")
+        raise launch.SandboxError(f"a sandboxed kernel is started as `python -m MODULE`, not as {' '.join(command)}")
     text = _START.replace("FIRST", str(FIRST_HANDED)).replace("MODULE", repr(module))
     return [python, "-c", text, *words]

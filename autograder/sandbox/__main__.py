@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from autograder.sandbox.job import Job
+from autograder.sandbox.contents import Job
 from autograder.sandbox.launch import SandboxError, start
 from autograder.sandbox.limits import Limits
 

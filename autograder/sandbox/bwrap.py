@@ -11,9 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from autograder.sandbox import entry as inside
+from autograder.sandbox import entry
+from autograder.sandbox.contents import FILES, Job
 from autograder.sandbox.interpreter import Interpreter
-from autograder.sandbox.job import FILES, Job
 
 
 class SandboxError(Exception):
@@ -35,7 +35,7 @@ def arguments(
     command = ["--die-with-parent", "--new-session", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     command += ["--unshare-cgroup-try", "--hostname", "sandbox"]
     if own_user:
-        command += ["--unshare-user", "--uid", str(inside.USER), "--gid", str(inside.USER)]
+        command += ["--unshare-user", "--uid", str(entry.USER), "--gid", str(entry.USER)]
     places = [*map(str, python.folders), *python.links, FILES, "/etc/passwd"]
     # bubblewrap would make the folders above these for root alone.
     above = {str(parent) for place in places for parent in Path(place).parents if parent != Path("/")}
@@ -52,9 +52,9 @@ def arguments(
             command += ["--ro-bind", f"{folder}/empty", str(path)]
     space = ["--size", str(job.limits.scratch), "--tmpfs"]
     command += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", *space, "/dev/shm", "--remount-ro", "/dev"]
-    command += [*space, inside.SCRATCH]
+    command += [*space, entry.SCRATCH]
     if "/tmp" not in above:  # else it holds the environment and stays read-only; TMPDIR says where to write
-        command += ["--symlink", f"{inside.SCRATCH}/tmp", "/tmp"]
+        command += ["--symlink", f"{entry.SCRATCH}/tmp", "/tmp"]
     command += ["--ro-bind", f"{folder}/files", FILES]
     for name in ("passwd", "group", "hosts", "nsswitch.conf"):
         command += ["--ro-bind", f"{folder}/etc/{name}", f"/etc/{name}"]
@@ -71,8 +71,8 @@ def environment(job: Job, python: Interpreter) -> dict[str, str]:
     """All of a job's environment variables."""
     return {
         "PATH": f"{Path(python.executable).parent}:/usr/bin:/bin",
-        "HOME": inside.SCRATCH,
-        "TMPDIR": f"{inside.SCRATCH}/tmp",
+        "HOME": entry.SCRATCH,
+        "TMPDIR": f"{entry.SCRATCH}/tmp",
         "USER": "learner",
         "LOGNAME": "learner",
         "LANG": "C.UTF-8",
@@ -80,7 +80,7 @@ def environment(job: Job, python: Interpreter) -> dict[str, str]:
         "PYTHONHASHSEED": "0",  # the same submission scores the same twice
         "OMP_NUM_THREADS": "1",  # many sandboxes share the machine, and a thread counts as a process
         "OPENBLAS_NUM_THREADS": "1",
-        "IPYTHONDIR": f"{inside.SCRATCH}/.ipython",
+        "IPYTHONDIR": f"{entry.SCRATCH}/.ipython",
     }
 
 

@@ -1,9 +1,9 @@
 """Runs in a sandbox of its own and forks kernels that have Python, NumPy and torch imported already.
 
-The one idea: importing costs seconds, forking milliseconds, and nothing of a learner's has run before the fork. Each
-kernel still gets everything of its own: namespaces (processes, mounts, network, ipc, host name, user), scratch, files,
-user rights, limits and system-call filter. It is started by root's bubblewrap (warm.py), with the standard library for
-itself, and keeps root's rights for the forking alone.
+Importing costs seconds and forking milliseconds, and nothing of a learner's has run before the fork. Each kernel still
+gets everything of its own: namespaces (processes, mounts, network, ipc, host name, user), scratch, files, user rights,
+limits and system-call filter. Root's bubblewrap starts the server (`warm_kernels`), with the standard library alone; it
+keeps root's rights for the forking alone.
 
 One request a connection: a line of JSON, and open files: standard output, standard error, what is handed over. Two
 processes come of it, since forking a large process is what takes the time: the first one of new namespaces, which
@@ -27,9 +27,9 @@ import sys
 from typing import Any
 
 if __package__:
-    from autograder.sandbox import entry as inside
+    from autograder.sandbox import entry
 else:
-    import entry as inside  # type: ignore[no-redef]  # beside this file in the sandbox
+    import entry  # type: ignore[no-redef]  # beside this file in the sandbox
 
 YARD = "/run/yard"  # the folder shared with the host; one folder in it for each kernel
 SOCKET = "socket"
@@ -42,7 +42,7 @@ _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 
 
 def main(modules: list[str]) -> None:
-    inside.stop_if_alone(inside.read_orders()["alive"])
+    entry.stop_if_alone(entry.read_orders()["alive"])
     for name in modules:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -98,9 +98,9 @@ def _first(connection: socket.socket) -> None:
         if kernel == 0:
             _kernel(asked[1], mapped[0], descriptors[2:])
         os.close(asked[1])
-        if (user := os.read(asked[0], 16)) and inside.map_users(kernel, int(user)):
-            inside.restrict(inside.read_orders()["rlimits"])
-            inside.set_dumpable(False)
+        if (user := os.read(asked[0], 16)) and entry.map_users(kernel, int(user)):
+            entry.restrict(entry.read_orders()["rlimits"])
+            entry.set_dumpable(False)
             os.write(mapped[1], b"x")
         os.close(mapped[1])
         while True:
@@ -109,7 +109,7 @@ def _first(connection: socket.socket) -> None:
                 code = os.waitstatus_to_exitcode(status)
                 break
     except BaseException as error:
-        print(f"nursery: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        print(f"fork_server: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
     finally:
         with contextlib.suppress(OSError):
             connection.sendall(struct.pack("i", code))
@@ -122,17 +122,17 @@ def _kernel(ask: int, answer: int, handed: list[int]) -> None:
     try:
         os.setsid()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        orders = inside.read_orders()
+        orders = entry.read_orders()
 
         def mapped() -> bool:
             os.write(ask, str(orders["become"]).encode())
             return os.read(answer, 1) == b"x"
 
-        inside.confine(orders, mapped)
-        inside.hand_over(handed)
-        os.closerange(3, inside.FIRST_HANDED)
-        os.closerange(inside.FIRST_HANDED + len(handed), 4096)
-        inside.enter_scratch()
+        entry.confine(orders, mapped)
+        entry.hand_over(handed)
+        os.closerange(3, entry.FIRST_HANDED)
+        os.closerange(entry.FIRST_HANDED + len(handed), 4096)
+        entry.enter_scratch()
         importlib.invalidate_caches()  # the folder of allowed modules is another one now
         if numpy := sys.modules.get("numpy"):
             numpy.random.seed()  # every fork has the same state
@@ -161,7 +161,7 @@ def _mount(request: dict[str, Any]) -> None:
     _do_mount(f"{mine}/files", "/run/sandbox", "", _MS_BIND)
     _do_mount("none", "/run/sandbox", "", _MS_REMOUNT | _MS_BIND | _MS_RDONLY | careful)
     _do_mount("tmpfs", YARD, "tmpfs", _MS_RDONLY | careful, "size=4096")
-    _do_mount("tmpfs", inside.SCRATCH, "tmpfs", careful, f"size={request['scratch']},mode=755")
+    _do_mount("tmpfs", entry.SCRATCH, "tmpfs", careful, f"size={request['scratch']},mode=755")
     _do_mount("tmpfs", "/dev/shm", "tmpfs", careful, f"size={request['scratch']},mode=1777")
     _do_mount("proc", "/proc", "proc", careful | _MS_NOEXEC)
     for name in ("sys", "sysrq-trigger", "irq", "bus"):
@@ -185,7 +185,7 @@ def _loopback() -> None:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
 
 
-_libc, _call = inside._libc, inside._call
+_libc, _call = entry._libc, entry._call
 
 if __name__ == "__main__":
     main(sys.argv[1:])

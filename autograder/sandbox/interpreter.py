@@ -1,9 +1,9 @@
 """Which folders a Python needs to run in a sandbox, and what in them a learner must not see.
 
-The one idea: a sandbox starts empty, so nothing has to be hidden but what lies inside the folders that Python needs:
-the packages that were installed from a folder on this machine (`pip install -e .`, `pip install .`), the course itself
-among them, with the files through which an editable install leads to its sources. Modules on an assignment's
-allow-list, and no others of these, are copied to a folder of their own.
+A sandbox starts empty, so nothing has to be hidden but what is inside the folders that Python needs: packages installed
+from a folder on this machine (`pip install -e .`, `pip install .`), the course itself among them, and the files through
+which an editable install leads to its sources. Of these, only the modules on an assignment's allow-list are copied, to
+a folder of their own.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Runs a program that nobody trusts: under bubblewrap, in namespaces of its own, with nothing to read, write or reach.
 
-The one idea: the sandbox starts from an empty file system and gets, read-only, the system's libraries, the running
-Python and copies of what it is told; the only place to write is a scratch of limited size in memory. It has no network,
-no environment, no sight of other processes, and it is no user of this machine. Started by root it gives up root's
-rights inside, after the binds are made, so that a Python below a closed home directory can be used. Without a working
-sandbox nothing runs: `check` says what is missing and how to mend it.
+The sandbox starts from an empty file system and gets, read-only, the system's libraries, the running Python and copies
+of the files it is given; the only place to write is a scratch of limited size in memory. It has no network, no
+environment, no sight of other processes, and it is no user of this machine. Started by root it gives up root's rights
+inside, after the binds are made, so that a Python below a closed home directory can be used. Without a working sandbox
+nothing runs: `check` says what is missing and how to mend it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Protocol
 
-from autograder.sandbox import bwrap
-from autograder.sandbox import entry as inside
-from autograder.sandbox import job as outfit
+from autograder.sandbox import bwrap, contents, entry
 from autograder.sandbox.bwrap import SandboxError
+from autograder.sandbox.contents import Job, size
 from autograder.sandbox.interpreter import this_python
-from autograder.sandbox.job import Job, size
 from autograder.sandbox.limits import Group, Limits, Usage, make_group, without_group
 from autograder.sandbox.watch import Watch
 
@@ -121,13 +119,13 @@ class Sandbox:
 def start(job: Job, stdout: int = subprocess.DEVNULL) -> Sandbox:
     """Start the job in a sandbox of its own. Raises SandboxError if bubblewrap is missing or the job is impossible."""
     program = bwrap.find_bubblewrap()
-    folder = outfit.temporary("job")
+    folder = contents.temporary("job")
     group = None
-    alive, hold = os.pipe()  # who holds the other end is alive; see inside.py
+    alive, hold = os.pipe()  # who holds the other end is alive; see entry.py
     try:
-        outside = outfit.stranger() if os.geteuid() == 0 else None
+        outside = contents.stranger() if os.geteuid() == 0 else None
         group = make_group(job.limits)
-        outfit.furnish(folder, job, outside, alive)
+        contents.furnish(folder, job, outside, alive)
         command = [
             *bwrap.enter(group.entries if group else []),
             program,
@@ -192,4 +190,4 @@ def enforced(group: Group | None) -> list[str]:
 def _has_filter() -> bool:
     import platform
 
-    return inside.seccomp_program(platform.machine()) is not None
+    return entry.seccomp_program(platform.machine()) is not None

@@ -1,9 +1,8 @@
 """How much a sandbox may use, and the control groups that hold it to that.
 
-The one idea: a limit belongs to the sandbox as a whole, not to a process, so that a hundred small processes count as
-one large one. Linux control groups do this (version 2, or version 1 where it is still mounted) and hold for root too.
-Where no group can be made, the limits of each process (`setrlimit`, in inside.py) and a watch over their sum (watch.py)
-stand in.
+A limit belongs to the sandbox as a whole, not to a process, so that a hundred small processes count as one large one.
+Linux control groups do this (version 2, or version 1 where it is still mounted) and hold for root too. Where no group
+can be made, `entry` limits each process (`setrlimit`) and `watch` looks after their sum.
 """
 
 from __future__ import annotations

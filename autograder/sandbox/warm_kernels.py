@@ -1,10 +1,10 @@
-"""Warm kernels: one process per batch that has everything imported, and is forked for each submission (nursery.py).
+"""Warm kernels: one process per batch that has everything imported, and is forked for each submission (`fork_server`).
 
-    with warm.nursery():
+    with warm_kernels.fork_server():
         ...  # every sandboxed kernel that this process and its children start is a fork
 
-Forking needs root's rights to make namespaces, so it works for root; for other users, and wherever the nursery cannot
-be had, kernels start cold, in exactly the same sandbox.
+Making namespaces while forking needs root's rights. For other users, and wherever the server cannot start, kernels
+start cold, in exactly the same sandbox.
 """
 
 from __future__ import annotations
@@ -23,37 +23,34 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from autograder.sandbox import bwrap
-from autograder.sandbox import entry as inside
-from autograder.sandbox import job as outfit
-from autograder.sandbox import launch as sandbox
+from autograder.sandbox import bwrap, contents, entry, launch
 from autograder.sandbox.fork_server import SOCKET, YARD
 from autograder.sandbox.interpreter import this_python
 from autograder.sandbox.limits import Limits, make_group
 
-VARIABLE = "AUTOGRADER_NURSERY"  # how child processes of a batch find it
+VARIABLE = "AUTOGRADER_FORK_SERVER"  # how child processes of a batch find it
 PRELOAD = ("numpy", "torch")
-PLENTY = Limits(memory=6 * 2**30, processes=2000, scratch=64 * 2**20)  # for the nursery itself
+PLENTY = Limits(memory=6 * 2**30, processes=2000, scratch=64 * 2**20)  # for the fork_server itself
 _SOON = 120  # seconds in which it has everything imported, also on a busy machine
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: process, user, group
 
 
 @contextlib.contextmanager
-def nursery(modules: Sequence[str] = PRELOAD, hide: tuple[Path, ...] = ()) -> Iterator[Path | None]:
-    """Keep a nursery for the time of the `with` block; yields its folder, or None where kernels will start cold.
+def fork_server(modules: Sequence[str] = PRELOAD, hide: tuple[Path, ...] = ()) -> Iterator[Path | None]:
+    """Keep a fork_server for the time of the `with` block; yields its folder, or None where kernels will start cold.
 
     `modules` are imported beside those of the kernel. `hide` is for a course's kernels what their kernelspec says.
     Raises SandboxError if no sandbox works at all.
     """
-    sandbox.check()
+    launch.check()
     hide = tuple(dict.fromkeys((*hide, Path(__file__).resolve().parents[1])))
     if os.geteuid() != 0:
         yield None
         return
-    yard = outfit.temporary("yard")
+    yard = contents.temporary("yard")
     group = make_group(PLENTY)
     process = None
-    alive, hold = os.pipe()  # as in sandbox.start
+    alive, hold = os.pipe()  # as in launch.start
     before = os.environ.get(VARIABLE)
     try:
         process = _open(yard, tuple(modules), hide, group.entries if group else [], alive)
@@ -74,30 +71,30 @@ def nursery(modules: Sequence[str] = PRELOAD, hide: tuple[Path, ...] = ()) -> It
 
 
 def yard() -> Path | None:
-    """The folder of the nursery in use; None if there is none."""
+    """The folder of the fork_server in use; None if there is none."""
     named = os.environ.get(VARIABLE)
     return Path(named) if named and os.path.exists(f"{named}/{SOCKET}") else None
 
 
-def start(job: sandbox.Job, stdout: int = subprocess.DEVNULL) -> sandbox.Sandbox | None:
-    """Start `python -m MODULE ...` or `python -c TEXT` as a fork of the nursery; None if it has to start cold."""
+def start(job: launch.Job, stdout: int = subprocess.DEVNULL) -> launch.Sandbox | None:
+    """Start `python -m MODULE ...` or `python -c TEXT` as a fork of the fork_server; None if it has to start cold."""
     place = yard()
     if place is None or job.argv[0] != sys.executable or job.argv[1] not in ("-m", "-c"):
         return None
     if _about(job.hide) != (place / "about.json").read_text():
         return None
-    folder = outfit.temporary("job", place)
+    folder = contents.temporary("job", place)
     group = make_group(job.limits)
     try:
-        outside = outfit.stranger()
-        outfit.furnish(folder, job, outside)
+        outside = contents.stranger()
+        contents.furnish(folder, job, outside)
         process = _fork(place, folder, job, group.entries if group else [], stdout)
-        return sandbox.Sandbox(process, folder, group, job.limits)
+        return launch.Sandbox(process, folder, group, job.limits)
     except (OSError, LookupError, RuntimeError) as error:
         if group is not None:
             group.remove()
         shutil.rmtree(folder, ignore_errors=True)
-        raise sandbox.SandboxError(f"the sandbox cannot be set up: {error}") from error
+        raise launch.SandboxError(f"the sandbox cannot be set up: {error}") from error
 
 
 class Fork:
@@ -152,15 +149,15 @@ class Fork:
 def _open(
     yard: Path, modules: tuple[str, ...], hide: tuple[Path, ...], entries: list[Path], alive: int
 ) -> subprocess.Popen[bytes]:
-    """Start a nursery and wait until it has imported everything."""
-    folder = yard / "nursery"
-    job = sandbox.Job([], PLENTY, allow=(), hide=hide)
-    outfit.furnish(folder, job, None, alive)
-    shutil.copyfile(Path(inside.__file__).with_name("fork_server.py"), folder / "files" / "fork_server.py")
+    """Start a fork_server and wait until it has imported everything."""
+    folder = yard / "fork_server"
+    job = launch.Job([], PLENTY, allow=(), hide=hide)
+    contents.furnish(folder, job, None, alive)
+    shutil.copyfile(Path(entry.__file__).with_name("fork_server.py"), folder / "files" / "fork_server.py")
     (yard / "about.json").write_text(_about(hide))
     python = this_python(hide)
     more = ["--bind", str(yard), YARD]
-    program = [python.executable, f"{outfit.FILES}/fork_server.py", *modules, *_KERNEL_MODULES]
+    program = [python.executable, f"{contents.FILES}/fork_server.py", *modules, *_KERNEL_MODULES]
     command = bwrap.arguments(job, folder, python, own_user=False, program=program, more=more)
     process = subprocess.Popen(
         [*bwrap.enter(entries), bwrap.find_bubblewrap(), *command],
@@ -177,7 +174,7 @@ def _open(
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
             words = (yard / "errors").read_text(errors="replace").strip()[-500:] or f"nothing in {_SOON} seconds"
-            raise sandbox.SandboxError(f"the process for warm kernels did not start: {words}")
+            raise launch.SandboxError(f"the process for warm kernels did not start: {words}")
         time.sleep(0.02)
     return process
 
@@ -192,7 +189,7 @@ _KERNEL_MODULES = (
 )  # fmt: skip
 
 
-def _fork(yard: Path, folder: Path, job: sandbox.Job, entries: list[Path], stdout: int) -> Fork:
+def _fork(yard: Path, folder: Path, job: launch.Job, entries: list[Path], stdout: int) -> Fork:
     """Ask for a process, put the first one of its namespaces into the control group, and let it go on."""
     request = {
         "folder": folder.name,

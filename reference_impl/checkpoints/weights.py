@@ -66,10 +66,10 @@ def load_model(
 ) -> Llama:
     """The weights of a GGUF file or folder in a new model. `expected`: the shape that it must have."""
     if path.is_dir():
-        from reference_impl.checkpoints import quantized as checkpoint
+        from reference_impl.checkpoints import quantized
 
-        if checkpoint.is_quantized(path):
-            return checkpoint.load(path, dtype, device)
+        if quantized.is_quantized(path):
+            return quantized.load(path, dtype, device)
     config, tensors = read(path)
     if expected is not None:
         check_shape(config, expected, path)

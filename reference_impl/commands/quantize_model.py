@@ -25,8 +25,7 @@ def main(arguments: list[str]) -> None:
         raise ValueError(f"--output {options.output}: exists already")
     from reference_impl.benchmarks.quality.held_out import held_out, material
     from reference_impl.benchmarks.quality.table import amount_for
-    from reference_impl.checkpoints import quantized as checkpoint
-    from reference_impl.checkpoints import weights
+    from reference_impl.checkpoints import quantized, weights
     from reference_impl.quantization.calibrate import Recipe
     from reference_impl.quantization.model import parts, quantize_model
 
@@ -39,7 +38,7 @@ def main(arguments: list[str]) -> None:
     recipe = Recipe(options.method, options.weight_bits, options.group_size)
     quantize_model(model, recipe=recipe, sequences=sequences, head=not options.keep_head, progress=sys.stderr.isatty())
     try:
-        checkpoint.save(options.output, model, tokenizer)
+        quantized.save(options.output, model, tokenizer)
     except OSError as error:
         raise WeightsError(f"--output {options.output}: cannot be written ({error.strerror})") from None
     found = parts(model)

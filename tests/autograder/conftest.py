@@ -12,7 +12,7 @@ from ps3_course import CHATTY, HARD_CODED, PS3, ROOT, GradedCourse, write_submis
 
 from autograder.commands.grade import grade
 from autograder.course.course import Course
-from autograder.sandbox import warm_kernels as warm
+from autograder.sandbox import warm_kernels
 from autograder.sandbox.launch import SandboxError
 
 
@@ -47,10 +47,10 @@ def graded_course(tmp_path_factory: Any, course_copy: Callable[[Path], Course]) 
 
 
 @pytest.fixture(scope="module")
-def warm_kernels() -> Iterator[None]:
+def forked_kernels() -> Iterator[None]:
     """Forked kernels for a whole file of tests, where that is possible: the same sandbox, sooner."""
     try:
-        with warm.nursery(("numpy",)):
+        with warm_kernels.fork_server(("numpy",)):
             yield
     except SandboxError as error:
         pytest.skip(f"no sandbox works here: {error}")

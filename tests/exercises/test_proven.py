@@ -15,7 +15,7 @@ from in_process import COURSE
 
 from autograder.course.course import Course
 from autograder.proof import bank, prove
-from autograder.sandbox import warm_kernels as warm
+from autograder.sandbox import warm_kernels
 
 
 @pytest.mark.slow
@@ -23,7 +23,7 @@ from autograder.sandbox import warm_kernels as warm
 def test_every_solution_of_the_bank_is_judged_right_in_the_sandbox() -> None:
     course, seed = Course(COURSE), secrets.randbelow(2**32)
     names = course.assignments()
-    with warm.nursery():
+    with warm_kernels.fork_server():
         outcomes = prove.prove(course, names, os.cpu_count() or 1, seed)
     wrong = [outcome for outcome in outcomes if outcome.problem]
     assert not wrong, f"{prove.table(wrong, messages=True)}\nto repeat it: python -m autograder prove --seed {seed}"

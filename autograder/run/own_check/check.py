@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.course.course import CourseError
-from autograder.feedback import messages as words
+from autograder.feedback import messages
 from autograder.run.own_check.cells import Cell, read_cells
 
 SECONDS = 60  # for one cell
@@ -147,7 +147,7 @@ class _Run:
         if name == "CheckError":
             what, _, rest = text.partition(":")
             if rest.endswith("got:       NotImplementedError"):  # a test that expects another error, and a stub
-                return words.not_written(what)
+                return messages.not_written(what)
             return text
         error = self._last_error()
         if error.get("type") != name:
@@ -163,18 +163,18 @@ class _Run:
         if theirs:
             what, last = theirs[0]["function"], theirs[-1]
             if name == "NotImplementedError" and not text:
-                return words.not_written(what)
-            said = words.learners_error(name, text, what, last["line"], last["code"]) + because
+                return messages.not_written(what)
+            said = messages.learners_error(name, text, what, last["line"], last["code"]) + because
             if cell.is_test and own:
                 said += f"\n  for input: {given}" if given else ""
                 said += f"\n  called in line {own['line']} of the test: {own['code']}"
             return said
         if name == "NotImplementedError" and not text:
-            return words.not_written("a function above")
+            return messages.not_written("a function above")
         if cell.is_test and own:
             if name == "AssertionError":
-                return text or words.does_not_hold(cell.source, own["line"]) or name
-            stopped = words.could_not_go_on(text, f"line {own['line']} of the test")
+                return text or messages.does_not_hold(cell.source, own["line"]) or name
+            stopped = messages.could_not_go_on(text, f"line {own['line']} of the test")
             return f"{name}: {text + because if because else stopped}"
         at = f" (line {own['line']} of this cell: {own['code']})" if own else ""
         return f"{name}: {text}".rstrip(": ") + because + at
@@ -205,7 +205,7 @@ class _Run:
 
     def _because(self, name: str, text: str) -> str:
         """Why a name is missing, if a cell that should define it failed."""
-        missing = words.missing_name(text) if name == "NameError" else ""
+        missing = messages.missing_name(text) if name == "NameError" else ""
         if not missing:
             return ""
         defines = re.compile(rf"^\s*(?:def|class)\s+{missing}\b|^{missing}\s*[:=]|import .*\b{missing}\b", re.M)

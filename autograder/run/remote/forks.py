@@ -1,8 +1,8 @@
-"""Processes for tests, forked from one that has NumPy and what else the tests import loaded already.
+"""Processes for tests, forked from a server that has imported NumPy and whatever else the tests need.
 
-The one idea: a process for each notebook's tests keeps one submission's grading from another's, and importing is what
-it costs; so a server imports and forks. Nothing of a learner's is ever in the server. Each grading process has one of
-its own from its first notebook on; a batch has one for all of its processes (`serving`).
+Each notebook's tests get a process of their own, which keeps one submission's grading from another's. Importing would
+be the cost of that, so a server imports once and forks; nothing of a learner's is ever in the server. Each grading
+process has a server of its own from its first notebook on; a batch has one for all its processes (`serving`).
 """
 
 from __future__ import annotations

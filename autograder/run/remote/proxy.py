@@ -1,9 +1,9 @@
 """The tests' end of a call: a learner's names as Python objects that work like the originals, but live elsewhere.
 
-The one idea: what a call gives back is either a plain value, checked and copied, or a handle on an object that stays in
-the kernel. A handle can be called and its attributes read; it is equal to nothing and is no number, so a class with an
-`__eq__` of its own decides no test. Arguments that the call changed in place are changed here too, and a function given
-as an argument runs here when the learner's code calls it.
+A call gives back either a plain value, checked and copied, or a handle on an object that stays in the kernel. A handle
+can be called and its attributes read; it is equal to nothing and is no number, so a class with an `__eq__` of its own
+decides no test. Arguments that the call changed in place are changed here too, and a function given as an argument runs
+here when the learner's code calls it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Plain values as JSON text and back: what crosses between a learner's kernel and the tests.
 
-The one idea: only values whose exact type is known cross, copied, never pickled and never as code, so that the reader
-of hostile text gets either plain data or an error. Arrays and tensors go as type, shape and bytes. Anything else (a
-function, an object with state) is left to a hook, which may give it a number and keep it.
+Only values whose exact type is known cross: copied, never pickled and never as code, so a reader of hostile text gets
+either plain data or an error. Arrays and tensors go as type, shape and bytes. Anything else (a function, an object with
+state) is left to a hook, which may give it a number and keep it.
 
 This file's text is also sent into the kernel, so it imports nothing but the standard library; NumPy and torch are used
 where they are loaded already, and loaded only when such a value arrives.

@@ -7,7 +7,7 @@ import sys
 import time
 from dataclasses import dataclass
 
-from autograder.sandbox.job import Job
+from autograder.sandbox.contents import Job
 from autograder.sandbox.launch import start
 from autograder.sandbox.limits import Limits
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from autograder.sandbox.contents import CHECKS
 from autograder.sandbox.interpreter import local_modules
-from autograder.sandbox.job import CHECKS
 from autograder.sandbox.probes.attempt import LIMITS, Finding
 from autograder.sandbox.probes.attempt import run as _run
 from autograder.sandbox.probes.use import (

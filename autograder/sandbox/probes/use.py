@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autograder.sandbox.job import size
+from autograder.sandbox.contents import size
 from autograder.sandbox.limits import without_group
 from autograder.sandbox.probes.attempt import LIMITS, Finding, Ran, run
 

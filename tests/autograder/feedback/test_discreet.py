@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from autograder import checks
-from autograder.feedback import hidden_checks as discreet
+from autograder.feedback import hidden_checks
 
 WEIGHT = np.array([[0.123456, 7.5], [3.25, -8.75]], dtype=np.float32)
 
@@ -17,7 +17,7 @@ WEIGHT = np.array([[0.123456, 7.5], [3.25, -8.75]], dtype=np.float32)
 def message(check: Callable[..., None], *words: Any, **more: Any) -> str:
     with pytest.raises(checks.CheckError) as caught:
         check(*words, **more)
-    return discreet.check(caught.value)
+    return hidden_checks.check(caught.value)
 
 
 def test_a_wrong_value_is_told_with_the_kind_of_input_and_what_came() -> None:
@@ -69,12 +69,12 @@ assert f(x) == 10, f"f({x}) gives {f(x)}"
 assert f(x), "f is false"
 assert f(x), secret
 assert f(x)"""
-    assert discreet.assertion(source, 2) == "f(...) gives ..."
-    assert discreet.assertion(source, 3) == "f is false"
+    assert hidden_checks.assertion(source, 2) == "f(...) gives ..."
+    assert hidden_checks.assertion(source, 3) == "f is false"
     for line in (4, 5):
-        assert discreet.assertion(source, line) == "a condition that is not shown does not hold"
+        assert hidden_checks.assertion(source, line) == "a condition that is not shown does not hold"
 
 
 def test_the_text_of_an_exception_is_told_if_the_learner_wrote_it_out() -> None:
-    assert discreet.exception("no weights", 'raise ValueError("no weights")') == "no weights"
-    assert discreet.exception("0.125", "raise ValueError(text)") == ""
+    assert hidden_checks.exception("no weights", 'raise ValueError("no weights")') == "no weights"
+    assert hidden_checks.exception("0.125", "raise ValueError(text)") == ""

@@ -41,7 +41,7 @@ HARD_CODED = '"""The examples"""\n\ndef double(x):\n    return 4 if x == 2 else 
 
 
 @pytest.fixture
-def course(tmp_path: Path, warm_kernels: None) -> Course:
+def course(tmp_path: Path, forked_kernels: None) -> Course:
     source = copy.deepcopy(released())
     cell(source, "double")["source"] = "def double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
     cell(source, "essay")["source"] = "### BEGIN SOLUTION\nIt is.\n### END SOLUTION"

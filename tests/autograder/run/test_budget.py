@@ -47,7 +47,9 @@ def test_waiting_for_a_processor_costs_nothing(
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Object of type")
 @pytest.mark.parametrize("word", ["exit()", "quit"])
-def test_a_cell_that_ends_its_kernel_costs_no_other_cell_a_point(tmp_path: Path, warm_kernels: None, word: str) -> None:
+def test_a_cell_that_ends_its_kernel_costs_no_other_cell_a_point(
+    tmp_path: Path, forked_kernels: None, word: str
+) -> None:
     desk = Desk(tmp_path)
 
     def leave(named: dict[str, Any], notebook: Any) -> None:

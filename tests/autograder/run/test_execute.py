@@ -158,7 +158,7 @@ SUBMISSIONS: dict[str, tuple[dict[str, str], Any]] = {
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: Any, warm_kernels: None) -> Desk:
+def desk(tmp_path_factory: Any, forked_kernels: None) -> Desk:
     return Desk(tmp_path_factory.mktemp("tiny"))
 
 

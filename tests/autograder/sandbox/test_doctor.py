@@ -13,9 +13,9 @@ import pytest
 
 from autograder.__main__ import main
 from autograder.commands import doctor
-from autograder.sandbox import launch as sandbox
+from autograder.sandbox import launch
 from autograder.sandbox.probes import attempt as probing
-from autograder.sandbox.probes import escapes as probes
+from autograder.sandbox.probes import escapes
 from autograder.sandbox.probes.escapes import Finding
 
 
@@ -25,7 +25,7 @@ def test_the_limit_holds(probe: Callable[[], Finding]) -> None:
     assert found.held, f"{found.name}: {found.what}. {found.mend}"
 
 
-@pytest.mark.parametrize("probe", [probes.reads_no_file, probes.reaches_no_network, probes.environment_is_empty])
+@pytest.mark.parametrize("probe", [escapes.reads_no_file, escapes.reaches_no_network, escapes.environment_is_empty])
 def test_the_probe_notices_when_there_is_no_sandbox(
     probe: Callable[[], Finding], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -37,7 +37,7 @@ def test_the_probe_notices_when_there_is_no_sandbox(
         done = subprocess.run([sys.executable, "-c", probing.TRY + code], capture_output=True, text=True)
         return probing.Ran(done.stdout, done.returncode, "", 0.0, 0)
 
-    monkeypatch.setattr(probes, "_run", bare)
+    monkeypatch.setattr(escapes, "_run", bare)
     assert not probe().held
 
 
@@ -50,8 +50,8 @@ def test_a_latex_folder_named_shadow_is_no_password_file_and_a_password_file_is_
         programs.append(code)
         return probing.Ran("nothing", 0, "", 0.0, 0)
 
-    monkeypatch.setattr(probes, "_run", keep)
-    probes.reads_no_file()
+    monkeypatch.setattr(escapes, "_run", keep)
+    escapes.reads_no_file()
     names: dict[str, Any] = {"os": os, "CANARY": "canary"}
     exec(programs[0].partition("def look()")[0], names)
     latex = tmp_path / "texmf" / "shadow"
@@ -112,6 +112,6 @@ def test_on_macos_and_windows_it_points_to_a_container_or_wsl(
 
 
 def test_what_is_enforced_is_told_truly_without_a_control_group() -> None:
-    words = "; ".join(sandbox.enforced(None))
+    words = "; ".join(launch.enforced(None))
     assert "cgroup v" not in words
     assert "setrlimit, their sum watched" in words

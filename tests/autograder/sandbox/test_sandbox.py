@@ -17,10 +17,7 @@ from pathlib import Path
 import pytest
 
 from autograder.course import kernelspec
-from autograder.sandbox import entry as inside
-from autograder.sandbox import interpreter, limits
-from autograder.sandbox import job as outfit
-from autograder.sandbox import launch as sandbox
+from autograder.sandbox import contents, entry, interpreter, launch, limits
 from autograder.sandbox.launch import Job, SandboxError
 
 SMALL = limits.Limits(memory=2**30, processes=64, wall_seconds=60, cpu_seconds=60)
@@ -29,7 +26,7 @@ SMALL = limits.Limits(memory=2**30, processes=64, wall_seconds=60, cpu_seconds=6
 def run(code: str, **job: object) -> tuple[str, str, str]:
     """What a Python program in a sandbox said, why it ended, and what it wrote on standard error."""
     job.setdefault("limits", SMALL)
-    box = sandbox.start(Job([sys.executable, "-c", code], **job), stdout=subprocess.PIPE)  # type: ignore[arg-type]
+    box = launch.start(Job([sys.executable, "-c", code], **job), stdout=subprocess.PIPE)  # type: ignore[arg-type]
     try:
         assert box.process.stdout is not None
         said = box.process.stdout.read(1_000_000).decode()
@@ -56,7 +53,7 @@ def test_it_works_where_the_environment_itself_lies_below_tmp(monkeypatch: pytes
         Path(folder).chmod(0o755)
         (Path(folder) / "package.txt").write_text("1 2 3")
         below = replace(python, folders=[*python.folders, Path(folder)])
-        monkeypatch.setattr(sandbox, "this_python", lambda *hide: below)
+        monkeypatch.setattr(launch, "this_python", lambda *hide: below)
         file = f"{folder}/package.txt"
         code = f"import tempfile; tempfile.TemporaryFile(); print(open({file!r}).read()); open('/tmp/mine', 'w')"
         said, reason, words = run(code)
@@ -83,7 +80,7 @@ for name in names.split():
         "yes autograder.checks", "no autograder.commands.grade", "no reference_impl",
         "no reference_impl.bounds.hardware", "no interactives",
     ], words  # fmt: skip
-    said, _, words = run(code, allow=(outfit.CHECKS, "reference_impl.bounds.hardware"))
+    said, _, words = run(code, allow=(contents.CHECKS, "reference_impl.bounds.hardware"))
     assert said.split("\n")[2:4] == ["yes reference_impl", "yes reference_impl.bounds.hardware"], words
 
 
@@ -133,7 +130,7 @@ def test_a_flood_on_standard_error_is_read_and_not_kept() -> None:
 
 
 def test_what_was_used_is_told_after_the_end() -> None:
-    box = sandbox.start(Job([sys.executable, "-c", "x = b'1' * 10**8\nwhile True: sum(range(10**5))"], SMALL))
+    box = launch.start(Job([sys.executable, "-c", "x = b'1' * 10**8\nwhile True: sum(range(10**5))"], SMALL))
     while box.usage().cpu_seconds < 0.5 or box.usage().memory_peak < 10**8:
         assert box.process.poll() is None
     used = box.stop()
@@ -142,7 +139,7 @@ def test_what_was_used_is_told_after_the_end() -> None:
 
 
 def test_nothing_is_left_behind() -> None:
-    box = sandbox.start(Job([sys.executable, "-c", "import os, time\nos.fork()\ntime.sleep(60)"], SMALL))
+    box = launch.start(Job([sys.executable, "-c", "import os, time\nos.fork()\ntime.sleep(60)"], SMALL))
     group = box.group
     box.stop()
     assert not box.folder.exists()
@@ -153,8 +150,8 @@ def test_when_the_grader_is_killed_its_sandbox_dies_and_the_next_one_cleans_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = (
-        "import os, signal, sys; from autograder.sandbox import launch as sandbox\n"
-        "box = sandbox.start(sandbox.Job([sys.executable, '-c', 'import time; time.sleep(60)']))\n"
+        "import os, signal, sys; from autograder.sandbox import launch\n"
+        "box = launch.start(launch.Job([sys.executable, '-c', 'import time; time.sleep(60)']))\n"
         "print(box.process.pid, box.folder, *(box.group.folders.values() if box.group else []), flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
@@ -162,8 +159,8 @@ def test_when_the_grader_is_killed_its_sandbox_dies_and_the_next_one_cleans_up(
     pid, folder, groups = said[0], Path(said[1]), [Path(word) for word in said[2:]]
     while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
         time.sleep(0.02)  # a process that has ended has no command line
-    monkeypatch.setattr(outfit, "_OLD", -1)
-    outfit._sweep.cache_clear()
+    monkeypatch.setattr(contents, "_OLD", -1)
+    contents._sweep.cache_clear()
     run("")
     assert not folder.exists()
     deadline = time.monotonic() + 60  # a dead process stays in its group until the system has taken note of its end
@@ -198,13 +195,13 @@ def test_a_kernel_that_died_says_why_and_starts_again(tmp_path: Path, monkeypatc
 def test_without_bubblewrap_nothing_runs_and_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(SandboxError, match=r"bubblewrap is missing\. Install it: `apt install bubblewrap`"):
-        sandbox.start(Job(["true"]))
+        launch.start(Job(["true"]))
 
 
 def test_on_another_system_nothing_runs_and_the_message_says_where_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(SandboxError, match=r"needs Linux; this is darwin.*container"):
-        sandbox.start(Job(["true"]))
+        launch.start(Job(["true"]))
 
 
 def test_a_bubblewrap_that_the_kernel_refuses_is_an_error_with_the_cure(
@@ -214,19 +211,19 @@ def test_a_bubblewrap_that_the_kernel_refuses_is_an_error_with_the_cure(
     fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(sandbox, "_CONFIRMED", [])
+    monkeypatch.setattr(launch, "_CONFIRMED", [])
     with pytest.raises(SandboxError, match=r"No permissions to create new namespace.*sysctl -w user.max_user_name"):
-        sandbox.check()
+        launch.check()
 
 
 def test_the_system_call_filter_is_well_formed_for_both_architectures() -> None:
     for machine in ("x86_64", "aarch64"):
-        program = inside.seccomp_program(machine)
+        program = entry.seccomp_program(machine)
         assert program is not None
         instructions = [program[i : i + 8] for i in range(0, len(program), 8)]
         for at, (_, _, if_true, if_false, *_) in enumerate(instructions):  # every jump lands inside
             assert at + 1 + max(if_true, if_false) < len(instructions) or instructions[at][0] == 0x06
-    assert inside.seccomp_program("unknown") is None
+    assert entry.seccomp_program("unknown") is None
 
 
 def test_it_works_for_an_ordinary_user_too() -> None:
@@ -236,13 +233,13 @@ def test_it_works_for_an_ordinary_user_too() -> None:
     folder = tempfile.mkdtemp()
     try:
         os.chmod(folder, 0o755)
-        package = Path(sandbox.__file__).parents[1]
+        package = Path(launch.__file__).parents[1]
         shutil.copytree(package, f"{folder}/autograder", ignore=shutil.ignore_patterns("__pycache__"))
         code = (
-            "import os; from autograder.sandbox import launch as sandbox\n"
-            "from autograder.sandbox.probes import escapes as probes\n"
-            "assert os.geteuid(); print(sandbox.check())\n"
-            "for p in probes.PROBES: found = p(); assert found.held, found; print(found.name)"
+            "import os; from autograder.sandbox import launch\n"
+            "from autograder.sandbox.probes import escapes\n"
+            "assert os.geteuid(); print(launch.check())\n"
+            "for p in escapes.PROBES: found = p(); assert found.held, found; print(found.name)"
         )
         drop = [] if os.geteuid() else ["setpriv", "--reuid=1005", "--regid=1005", "--clear-groups"]
         environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": folder, "HOME": "/"}

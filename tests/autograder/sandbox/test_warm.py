@@ -13,13 +13,11 @@ from pathlib import Path
 import pytest
 
 from autograder.course import kernelspec
-from autograder.sandbox import bwrap
-from autograder.sandbox import launch as sandbox
-from autograder.sandbox import warm_kernels as warm
+from autograder.sandbox import bwrap, launch, warm_kernels
 from autograder.sandbox.launch import Job
 from autograder.sandbox.limits import Limits
 from autograder.sandbox.probes import attempt as probing
-from autograder.sandbox.probes import escapes as probes
+from autograder.sandbox.probes import escapes
 from autograder.sandbox.probes.escapes import Finding
 
 SMALL = Limits(memory=2**29, processes=64, wall_seconds=60, cpu_seconds=60)
@@ -29,12 +27,12 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="forking into new name
 
 @pytest.fixture(scope="module")
 def yard() -> Iterator[Path | None]:
-    with warm.nursery(("numpy",), hide=(Path(sandbox.__file__).parents[1],)) as place:
+    with warm_kernels.fork_server(("numpy",), hide=(Path(launch.__file__).parents[1],)) as place:
         yield place
 
 
-def begin(code: str, limits: Limits = SMALL, **job: object) -> sandbox.Sandbox:
-    box = warm.start(Job([sys.executable, "-c", code], limits, **job), stdout=subprocess.PIPE)  # type: ignore[arg-type]
+def begin(code: str, limits: Limits = SMALL, **job: object) -> launch.Sandbox:
+    box = warm_kernels.start(Job([sys.executable, "-c", code], limits, **job), stdout=subprocess.PIPE)  # type: ignore[arg-type]
     assert box is not None, "it would start cold"
     return box
 
@@ -73,14 +71,14 @@ print(os.listdir("/run/yard"), processes, len(os.listdir("/proc/self/fd")))
     assert sees == "[] ['1', '2'] 4"  # three standard streams and the listing itself
 
 
-@pytest.mark.parametrize("probe", probes.PROBES, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("probe", escapes.PROBES, ids=lambda p: p.__name__)
 def test_each_limit_holds_as_in_a_cold_sandbox(
     yard: Path, probe: Callable[[], Finding], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = []
 
-    def start(job: Job, stdout: int) -> sandbox.Sandbox:
-        box = warm.start(job, stdout)
+    def start(job: Job, stdout: int) -> launch.Sandbox:
+        box = warm_kernels.start(job, stdout)
         assert box is not None
         started.append(box)
         return box
@@ -147,7 +145,7 @@ def test_a_kernel_is_ready_for_a_third_of_a_second_of_processor_time(
             took.append(time.monotonic() - start)
             assert client.execute("import numpy", reply=True, timeout=30)["content"]["status"] == "ok"
             used.append(manager.provisioner.usage().cpu_seconds)
-            assert isinstance(manager.provisioner.box.process, warm.Fork)
+            assert isinstance(manager.provisioner.box.process, warm_kernels.Fork)
         finally:
             client.stop_channels()
             manager.shutdown_kernel(now=True)
@@ -156,22 +154,22 @@ def test_a_kernel_is_ready_for_a_third_of_a_second_of_processor_time(
 
 def test_where_it_would_not_be_the_same_sandbox_it_starts_cold(yard: Path) -> None:
     job = functools.partial(Job, [sys.executable, "-c", "pass"], SMALL)
-    assert warm.start(Job(["/bin/true"], SMALL)) is None
+    assert warm_kernels.start(Job(["/bin/true"], SMALL)) is None
     hide = Path(sys.prefix) / "lib"
-    assert warm.start(job(hide=(hide,))) is None
+    assert warm_kernels.start(job(hide=(hide,))) is None
 
 
 def test_an_ordinary_user_gets_cold_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "check", lambda: [])
+    monkeypatch.setattr(launch, "check", lambda: [])
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.delenv(warm.VARIABLE, raising=False)
-    with warm.nursery() as place:
+    monkeypatch.delenv(warm_kernels.VARIABLE, raising=False)
+    with warm_kernels.fork_server() as place:
         assert place is None
-        assert warm.start(Job([sys.executable, "-c", "pass"])) is None
+        assert warm_kernels.start(Job([sys.executable, "-c", "pass"])) is None
 
 
 def test_a_nursery_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm, "_KERNEL_MODULES", ("no.such.module",))
+    monkeypatch.setattr(warm_kernels, "_KERNEL_MODULES", ("no.such.module",))
     monkeypatch.setattr(bwrap, "arguments", lambda *_, **__: ["--no-such-option"])
-    with pytest.raises(sandbox.SandboxError, match=r"did not start: .*no-such-option"), warm.nursery(()):
+    with pytest.raises(launch.SandboxError, match=r"did not start: .*no-such-option"), warm_kernels.fork_server(()):
         pass

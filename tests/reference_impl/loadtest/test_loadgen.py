@@ -511,13 +511,13 @@ def test_ctrl_c_prints_and_writes_what_there_is(scripted_url: str, tmp_path: Pat
 def test_a_server_that_still_works_is_not_drained(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from reference_impl.loadtest import idle as drained
+    from reference_impl.loadtest import idle
 
     async def at_once(*arguments: Any) -> list[str]:
         return await original(*arguments, patience=0.0)
 
-    original = drained.wait_until_drained
-    monkeypatch.setattr(drained, "wait_until_drained", at_once)
+    original = idle.wait_until_drained
+    monkeypatch.setattr(idle, "wait_until_drained", at_once)
     service, model = alphabet_service()
     with serving(service) as url:
         model.hold()

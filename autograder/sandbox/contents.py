@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from autograder.sandbox import entry as inside
+from autograder.sandbox import entry
 from autograder.sandbox.interpreter import copy_allowed
 from autograder.sandbox.limits import Limits
 
@@ -43,15 +43,15 @@ def furnish(folder: Path, job: Job, outside: int | None, alive: int | None = Non
     etc.mkdir()
     (folder / "empty").touch()
     for name, text in {
-        "passwd": f"root:x:0:0::/:/bin/false\nlearner:x:{inside.USER}:{inside.USER}::{inside.SCRATCH}:/bin/sh\n",
-        "group": f"root:x:0:\nlearner:x:{inside.USER}:\n",
+        "passwd": f"root:x:0:0::/:/bin/false\nlearner:x:{entry.USER}:{entry.USER}::{entry.SCRATCH}:/bin/sh\n",
+        "group": f"root:x:0:\nlearner:x:{entry.USER}:\n",
         "hosts": "127.0.0.1 localhost sandbox\n",
         "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
     }.items():
         (etc / name).write_text(text)
     for name, text in job.files.items():
         (files / name).write_text(text)
-    shutil.copyfile(inside.__file__, files / "entry.py")
+    shutil.copyfile(entry.__file__, files / "entry.py")
     copy_allowed(job.allow, files / "lib")
     if job.inputs is not None:
         copy_inputs(job.inputs, files / "inputs", job.limits.scratch)
