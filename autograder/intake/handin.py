@@ -80,13 +80,14 @@ def is_prepared(assignment: str, student: str) -> bool:
 
 
 def lock_conversions() -> None:
-    """Make nbgrader hold a submission while it autogrades it or writes its feedback.
+    """Make nbgrader hold a submission while it autogrades it or writes its feedback, and take its name literally.
 
     nbgrader deletes a submission's earlier results before it calls any hook, so its own methods take the lock.
     """
     if getattr(BaseConverter.init_destination, "locks", False):
         return
     begin, convert = BaseConverter.init_destination, BaseConverter.convert_notebooks
+    find = BaseConverter.init_notebooks
 
     def init_destination(self: Any, assignment: str, student: str) -> Any:
         if isinstance(self, (Autograde, GenerateFeedback)):
@@ -98,8 +99,18 @@ def lock_conversions() -> None:
         with ExitStack() as self._owned:
             convert(self)
 
+    def init_notebooks(self: Any) -> None:
+        course = self.coursedir
+        folder = Path(self._format_source(course.assignment_id, course.student_id))
+        found = sorted(map(str, folder.glob(f"{course.notebook_id}.ipynb")))
+        if found and isinstance(self, (Autograde, GenerateFeedback)):  # that very name is meant, such as [ab]
+            self.assignments, self.notebooks = {str(folder): found}, []
+        else:
+            find(self)
+
     init_destination.locks = True  # type: ignore[attr-defined]
     BaseConverter.init_destination, BaseConverter.convert_notebooks = init_destination, convert_notebooks
+    BaseConverter.init_notebooks = init_notebooks
 
 
 class OnlyCanonical(NbGraderPreprocessor):

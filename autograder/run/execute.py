@@ -38,6 +38,7 @@ class SandboxedExecute(Execute):
     restarts = Integer(5, help="How often a notebook's kernel is started again after its death.").tag(config=True)
     text_bytes = Integer(64_000, help="Bytes of printed text kept of one cell.").tag(config=True)
     rich_bytes = Integer(2_000_000, help="Bytes of figures and the like kept of one cell.").tag(config=True)
+    output_bytes = Integer(20_000_000, help="Bytes of text and figures kept of all cells together.").tag(config=True)
     test_memory = Integer(6 * 2**30, help="Bytes of memory for the process that runs the tests.").tag(config=True)
     seed = Integer(
         None,
@@ -118,6 +119,7 @@ class _Run:
     def __init__(self, settings: SandboxedExecute, known: source.Source, learner: Learner, grader: Grader) -> None:
         self.settings, self.known, self.learner, self.grader = settings, known, learner, grader
         self.left = float(settings.budget)
+        self._output_left = settings.output_bytes
         self.restarted: list[str] = []
         self.records: list[Record] = []
         self._worked: list[str] = []  # cells to run again in a new kernel
@@ -151,7 +153,8 @@ class _Run:
             record.memory_peak = after["memory_peak"]
 
     def _learners(self, text: str, name: str) -> list[NotebookNode]:
-        outputs = Outputs(self.settings.text_bytes, self.settings.rich_bytes)
+        most = max(self._output_left, 0)
+        outputs = Outputs(min(self.settings.text_bytes, most), min(self.settings.rich_bytes, most))
         if problem := self._ready():
             outputs.error("NotRun", problem)
         else:
@@ -161,6 +164,7 @@ class _Run:
             elif answer.kind != "error":
                 outputs.error({"timeout": "Timeout", "died": "KernelDied"}.get(answer.kind, "NoAnswer"), answer.words)
         kept = outputs.finish()
+        self._output_left -= outputs.kept_bytes
         if name and (error := next((output for output in reversed(kept) if output.output_type == "error"), None)):
             self._failed[name] = f"cell {name} raised {error.ename}: {clip(error.evalue, 300)}".rstrip(": ")
         return kept

@@ -24,6 +24,7 @@ class Outputs:
 
     def __init__(self, text: int = 64_000, rich: int = 2_000_000) -> None:
         self._text, self._rich = text, rich
+        self.kept_bytes = 0
         self._kept: list[NotebookNode] = []
         self._streams: list[list[str]] = []  # the pieces of each stream output in _kept
         self._cut = 0
@@ -68,6 +69,7 @@ class Outputs:
         size = len(text.encode("utf-8", "replace"))
         piece = clip(text, self._text, note=False) if self._text > 0 else ""
         self._text -= (kept := len(piece.encode()))
+        self.kept_bytes += kept
         self._cut += size - kept
         if not piece:
             return
@@ -87,9 +89,11 @@ class Outputs:
             if mime == "text/plain":
                 data[mime] = clip(value, max(min(self._text, 8000), 100))
                 self._text -= len(data[mime].encode())
+                self.kept_bytes += len(data[mime].encode())
             elif mime in RICH:
                 if (size := len(value.encode("utf-8", "replace"))) <= self._rich:
                     self._rich -= size
+                    self.kept_bytes += size
                     data[mime] = clip(value, size)
                 else:
                     self._cut += size

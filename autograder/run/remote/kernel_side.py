@@ -173,6 +173,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
             answer = {"value": wire.encode(value, _refer)}
         except wire.WireError as error:
             return {"refused": "it returned " + str(error)}
+        except Exception as error:
+            return {"refused": f"it returned a {type(value).__name__} that cannot be read ({type(error).__name__})"}
     try:
         answer["changed"] = [[i, now] for i, was in enumerate(given) if (now := _now(args[i], was)) is not None]
         changed = {name: _now(kwargs[name], was) for name, was in named.items()}
@@ -218,7 +220,7 @@ def _refer(value: Any) -> list[Any]:
         kind = type(value)
         about = {
             "type": kind.__name__,
-            "name": str(getattr(value, "__name__", "")),
+            "name": _name(value),
             "class": isinstance(value, type),
             "specials": [name for name in SPECIALS if hasattr(kind, name)],
             "bases": [],
@@ -227,6 +229,13 @@ def _refer(value: Any) -> list[Any]:
         if kind.__module__ == "__main__":
             about["bases"] = [_refer(base)[1] for base in kind.__mro__ if base.__module__ == "__main__"]
     return ["ref", number, _objects[number][1]]
+
+
+def _name(value: Any) -> str:
+    try:
+        return str(getattr(value, "__name__", ""))
+    except Exception:  # a class may answer for any attribute, and fail
+        return ""
 
 
 def _resolve(data: list[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""A batch and plain nbgrader commands on the same submissions at the same time."""
+"""Submissions that must not be taken for one another, by two commands or by their names."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from klass import KINDS, PS, ROOT, environment, hand_in, make_class
 
+from autograder.commands.grade import Plan, grade_class
 from autograder.course.course import Course, open_nbgrader
 from autograder.intake.collect import original
 
@@ -44,3 +45,18 @@ def test_an_instructor_may_type_nbgrader_autograde_while_a_batch_runs(tmp_path: 
         assert len(list((root / "submitted" / student / PS).iterdir())) == 101
         graded = json.loads((root / "autograded" / student / PS / f"{PS}.ipynb").read_text())
         assert graded["metadata"]["autograder"]["cells"]
+
+
+@pytest.mark.filterwarnings("ignore:Object of type <Submitted")
+def test_a_students_name_is_no_pattern(tmp_path: Path) -> None:
+    root = tmp_path / "course"
+    make_class(root, PS)
+    kinds = {kind.name: kind for kind in KINDS}
+    members = {"[ab]": "right", "a": "wrong", "x*y": "wrong", "xzy": "right"}
+    for student, kind in members.items():
+        hand_in(root, student, kinds[kind])
+    graded = grade_class(root, PS, Plan(jobs=1), lambda text: None)
+    assert {one.student: one.score for one in graded.results} == {
+        student: kinds[kind].score for student, kind in members.items()
+    }
+    assert {path.parent.name for path in (root / "feedback").glob(f"*/{PS}")} == set(members)

@@ -62,3 +62,20 @@ def test_a_cell_that_ends_its_kernel_costs_no_other_cell_a_point(
     said = [output["evalue"] for cell in graded["cells"] for output in cell.get("outputs", []) if "evalue" in output]
     assert said == ["the cell ended its kernel: it calls exit() or quit()"]
     assert len(graded["metadata"]["autograder"]["restarts"]) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Object of type")
+def test_all_cells_together_keep_a_bounded_amount_of_output(tmp_path: Path, warm_kernels: None) -> None:
+    desk = Desk(tmp_path)
+    desk.api.config.SandboxedExecute.output_bytes = 100_000
+
+    def chatter(named: dict[str, Any], notebook: Any) -> None:
+        cell = {"cell_type": "code", "metadata": {}, "source": "print('x' * 50_000)", "outputs": []}
+        notebook["cells"] += [{**cell, "execution_count": None, "id": f"loud-{number}"} for number in range(10)]
+
+    desk.hand_in("loud", ANSWERS, chatter)
+    assert desk.scores(desk.grade("loud")) == FULL
+    loud = [cell for cell in desk.graded("loud")["cells"] if "print" in "".join(cell["source"])]
+    assert sum(len("".join(output["text"])) for cell in loud for output in cell["outputs"]) < 101_000
+    assert "50,001 bytes of output were cut here" in "".join(loud[-1]["outputs"][-1]["text"])

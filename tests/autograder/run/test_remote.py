@@ -359,3 +359,35 @@ def test_an_object_of_a_kernel_that_ended_is_lost_and_not_taken_for_another() ->
     old.answer = new.answer  # type: ignore[method-assign]
     with pytest.raises(RemoteError, match="lost when its kernel ended"):
         handle.append("a")
+
+
+def test_a_class_that_fails_for_attributes_it_lacks_is_an_object_like_any_other() -> None:
+    names = FakeKernel("""
+class Box:
+    def __init__(self): self.things = {"a": 1}
+    def __getattr__(self, name): return {}[name]
+    def get(self, name): return self.things[name]
+box = Box()
+""").names()
+    assert names.box.get("a") == 1
+    assert names.Box().get("a") == 1
+
+
+def test_what_holds_no_values_is_refused_with_the_true_reason() -> None:
+    kernel = FakeKernel("""
+import torch
+def meta(): return torch.ones(3, device="meta")
+def numbers(): return range(10**8)
+class Broken(torch.Tensor): pass
+""")
+    with pytest.raises(RemoteError, match="it returned a tensor on the meta device, which holds no numbers"):
+        kernel.names().meta()
+    with pytest.raises(RemoteError, match="it returned a range of 100,000,000 numbers"):
+        kernel.names().numbers()
+    with pytest.raises(wire.WireError, match="a range of 1,000,000,000 numbers"):
+        wire.decode(["r", 0, 10**9, 1])
+
+
+def test_numpys_text_is_text() -> None:
+    names = FakeKernel("import numpy as np\ndef word(): return np.array(['one', 'two'])[1]").names()
+    check_equal(names.word(), "two")
