@@ -14,7 +14,7 @@ from torch import Tensor
 
 from reference_impl.kernels.backend import Backend, Matrix
 from reference_impl.kernels.cpu import attention, linear, quantized, rows
-from reference_impl.kernels.cpu.launch import Kernel, compiled
+from reference_impl.kernels.cpu.launch import LISTENING, PARALLEL, Argument, Kernel, compiled, launch
 from reference_impl.kernels.packed import PackedWeight
 from reference_impl.kernels.paged import PagedKV
 
@@ -62,7 +62,7 @@ class Numba(Backend):
         out = torch.empty_like(x)
         width = x.shape[-1]
         n = x.numel() // width
-        kernel("rms_norm", weight.dtype).run(x, weight, out, n, width, _bits(eps), alone=n < ROWS_ALONE)
+        _run(kernel("rms_norm", weight.dtype), x, weight, out, n, width, _bits(eps), alone=n < ROWS_ALONE)
         return out
 
     def norm_heads(self, heads: Tensor, q_norm: Tensor, k_norm: Tensor, n_heads: int, eps: float) -> Tensor | None:
@@ -70,7 +70,8 @@ class Numba(Backend):
             return None
         n, n_all, head_dim = heads.shape
         out = torch.empty_like(heads)
-        kernel("norm_heads", q_norm.dtype).run(
+        _run(
+            kernel("norm_heads", q_norm.dtype),
             *(heads, q_norm, k_norm.to(q_norm.dtype), out, n, n_heads, n_all, head_dim, _bits(eps)),
             alone=n < ROWS_ALONE,
         )
@@ -82,7 +83,7 @@ class Numba(Backend):
         n, n_heads, head_dim = x.shape
         x = _with_packed_heads(x)
         out = torch.empty(n, n_heads, head_dim, dtype=torch.float32)
-        kernel("rotate", torch.float32).run(x, cos, sin, out, n, n_heads, head_dim, x.stride(0), alone=n < ROWS_ALONE)
+        _run(kernel("rotate", torch.float32), x, cos, sin, out, n, n_heads, head_dim, x.stride(0), alone=n < ROWS_ALONE)
         return out
 
     def silu_mul(self, x: Tensor) -> Tensor | None:
@@ -90,7 +91,7 @@ class Numba(Backend):
             return None
         n, width = x.shape[0], x.shape[1] // 2
         out = torch.empty(n, width, dtype=torch.float32)
-        kernel("silu_mul", torch.float32).run(x, out, n, width, alone=n < ROWS_ALONE)
+        _run(kernel("silu_mul", torch.float32), x, out, n, width, alone=n < ROWS_ALONE)
         return out
 
     def look_up(self, table: Tensor, index: Tensor) -> Tensor | None:
@@ -99,7 +100,7 @@ class Numba(Backend):
             return None
         n, width = len(index), table.shape[1]
         out = torch.empty(n, width, dtype=torch.float32)
-        if kernel("look_up", table.dtype).run(table, index, out, n, len(table), width, alone=n < ROWS_ALONE):
+        if _run(kernel("look_up", table.dtype), table, index, out, n, len(table), width, alone=n < ROWS_ALONE):
             raise IndexError(f"index {index.tolist()} does not fit a table of {len(table)} rows")
         return out
 
@@ -111,7 +112,8 @@ class Numba(Backend):
         n_tokens, n_kv_heads, head_dim = k.shape
         n_blocks, _, block_size, _ = keys.shape
         k, v = _with_packed_heads(_float32(k)), _with_packed_heads(_float32(v))
-        status = kernel("store", keys.dtype).run(
+        status = _run(
+            kernel("store", keys.dtype),
             *(k, v, keys, values, kv.slots, n_tokens, n_kv_heads, head_dim, n_blocks, block_size),
             *(k.stride(0), v.stride(0)),
             alone=n_tokens < 64,
@@ -152,7 +154,8 @@ class Numba(Backend):
         n_tokens, _, head_dim = heads.shape
         n_blocks, n_kv_heads, block_size, _ = keys.shape
         out = torch.empty(n_tokens, n_heads, head_dim, dtype=torch.float32)
-        status = kernel("rotated_attention", keys.dtype).run(
+        status = _run(
+            kernel("rotated_attention", keys.dtype),
             *(heads, keys, values, out, kv.block_tables, kv.query_lens, kv.context_lens, cos, sin, kv.slots),
             *(n_tokens, n_heads, n_kv_heads, head_dim, n_blocks, block_size, len(kv.query_lens)),
             *(kv.block_tables.shape[1], heads.stride(0), _bits(head_dim**-0.5)),
@@ -169,6 +172,24 @@ def kernel(name: str, dtype: torch.dtype) -> Kernel:
     names = (name, f"{name}_{SUFFIX[dtype]}")
     modules = (linear, quantized, attention, rows)
     return compiled(next(getattr(m, n) for n in reversed(names) for m in modules if hasattr(m, n)))
+
+
+def _run(kernel: Kernel, *arguments: Argument, alone: bool = False) -> int:
+    """Runs a kernel on torch's threads; returns the status that it left, 0 if all is well.
+
+    arguments: the fields of the kernel's record (see `records`), in order, without counter and status; tensors are
+    given as their addresses. `alone`: on the calling thread only, for work that is over before another wakes up.
+    """
+    numbers = tuple([_number(argument) for argument in arguments])
+    if LISTENING.recorder is not None:
+        LISTENING.recorder.add(kernel, arguments, numbers)
+    return launch(0 if alone else PARALLEL, kernel.address, 1 if alone else torch.get_num_threads(), *numbers)
+
+
+def _number(argument: Argument) -> int:
+    if isinstance(argument, Tensor):
+        return argument.data_ptr()
+    return 0 if argument is None else int(argument)
 
 
 def _multiply(
@@ -189,13 +210,14 @@ def _multiply(
     )
     if isinstance(weight, PackedWeight):
         usual = f"_{weight.width}" if weight.width in quantized.USUAL else ""
-        kernel(f"quantized_int{weight.bits}{usual}", torch.float32).run(
+        _run(
+            kernel(f"quantized_int{weight.bits}{usual}", torch.float32),
             *(x, weight.codes, *rest, weight.scales, weight.shifts),
             *(weight.group_size, weight.width, weight.stored, weight.scales.shape[1]),
         )
     else:
         kind = "linear_bf16_pair" if weight.dtype is torch.bfloat16 and n_in % 2 == 0 else "linear"
-        kernel(kind, weight.dtype).run(x, weight, *rest)
+        _run(kernel(kind, weight.dtype), x, weight, *rest)
     return sums, out
 
 
@@ -206,7 +228,8 @@ def _attend_blocks(q: Tensor, kv: PagedKV, layer: int) -> Tensor:
     n_blocks, n_kv_heads, block_size, _ = keys.shape
     queries = _with_packed_heads(_float32(q))
     out = torch.empty(n_tokens, n_heads, head_dim, dtype=torch.float32)
-    status = kernel("attention", keys.dtype).run(
+    status = _run(
+        kernel("attention", keys.dtype),
         *(queries, keys, values, out, kv.block_tables, kv.query_lens, kv.context_lens),
         *(n_tokens, n_heads, n_kv_heads, head_dim, n_blocks, block_size, len(kv.query_lens)),
         *(kv.block_tables.shape[1], queries.stride(0), _bits(head_dim**-0.5)),

@@ -57,7 +57,7 @@ def call_on_threads(typing_context: Any, parallel: Any, function: Any, arguments
 
 
 @njit(nogil=True, cache=True)
-def _launch(parallel, function, n_threads, *arguments):  # type: ignore[no-untyped-def]
+def launch(parallel, function, n_threads, *arguments):  # type: ignore[no-untyped-def]
     packed = np.zeros(2 + len(arguments), np.int64)
     for i in range(len(arguments)):
         packed[1 + i] = arguments[i]
@@ -88,23 +88,6 @@ class Kernel:
 
     function: Any
     address: int
-
-    def run(self, *arguments: Argument, alone: bool = False) -> int:
-        """Runs on torch's threads; returns the status that the kernel left, 0 if all is well.
-
-        arguments: the fields of the kernel's record (see `records`), in order, without counter and status; tensors are
-        given as their addresses. `alone`: on the calling thread only, for work that is over before another wakes up.
-        """
-        numbers = tuple([_number(argument) for argument in arguments])
-        if LISTENING.recorder is not None:
-            LISTENING.recorder.add(self, arguments, numbers)
-        return _launch(0 if alone else PARALLEL, self.address, 1 if alone else torch.get_num_threads(), *numbers)
-
-
-def _number(argument: Argument) -> int:
-    if isinstance(argument, torch.Tensor):
-        return argument.data_ptr()
-    return 0 if argument is None else int(argument)
 
 
 def compiled(body: Callable[[Any], None]) -> Kernel:
