@@ -52,7 +52,7 @@ def test_no_file_has_more_than_350_lines(package: str) -> None:
     assert {path.name: n_lines(path) for path in python_files(package) if n_lines(path) > 350} == {}
 
 
-@pytest.mark.parametrize("package", ["reference_impl"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_no_docstring_announces_its_idea(package: str) -> None:
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
