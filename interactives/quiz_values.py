@@ -1,8 +1,8 @@
 """The language of quiz files: expressions over the course's own functions, and texts with {fields} of them.
 
-An expression sees all functions of `reference_impl.bounds.arithmetic`, `batching`, `quantization.report` and
-`speculative.greedy`, `MODELS`, `GPUS`, `Deployment`, `math`, the values that the question varies, and what `let`
-defines. Quiz files are part of the course and trusted as its code is.
+An expression sees all functions of `bounds.arithmetic` and `bounds.batching`, of the exercise programs
+`commands.quantize` and `commands.speculate`, `MODELS`, `GPUS`, `Deployment`, `math`, the values that the question
+varies, and what `let` defines. Quiz files are part of the course and trusted as its code is.
 """
 
 import math

@@ -17,5 +17,5 @@ def use(config: Config, root: Path) -> None:
     # Configurations list the preprocessors after this call, by nbgrader's names.
     nbgrader.preprocessors.SaveAutoGrades = SaveGrades
     config.GenerateFeedback.force = True  # a page that exists may tell of older grades
-    config.ExchangeFactory.release_feedback = "autograder.feedback.release.ReleaseFeedback"
+    config.ExchangeFactory.release_feedback = "autograder.feedback.release_feedback.ReleaseFeedback"
     config.ExportApp.plugin_class = "autograder.export.Grades"
