@@ -54,6 +54,8 @@ def config_from_hf(found: dict[str, Any], folder: Path) -> ModelConfig:
             qkv_bias=kind == "qwen2",
             qk_norm=kind == "qwen3",
         )
+    except WeightsError:
+        raise
     except ValueError as error:
         raise WeightsError(f"{path}: describes no model ({error})") from None
 
@@ -62,6 +64,8 @@ def _count(found: dict[str, Any], key: str, path: Path, default: int | None = No
     value = found.get(key)
     if value is None and default is not None:
         return default
+    if value is None:
+        raise WeightsError(f"{path}: expected a value for {key}, found none")
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise WeightsError(f"{path}: expected a whole number of at least 1 for {key}, found {value!r}")
     return value
@@ -69,6 +73,8 @@ def _count(found: dict[str, Any], key: str, path: Path, default: int | None = No
 
 def _positive(found: dict[str, Any], key: str, path: Path, default: float | None = None) -> float:
     value = found.get(key, default)
+    if value is None:
+        raise WeightsError(f"{path}: expected a value for {key}, found none")
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise WeightsError(f"{path}: expected a number above 0 for {key}, found {value!r}")
     return float(value)

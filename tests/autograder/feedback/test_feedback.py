@@ -292,4 +292,4 @@ def test_the_page_shows_what_a_hidden_test_asks_to_think_of_as_a_sentence_of_its
     feedback._explain(part, error, [], shown)
     assert (part.summary, part.think) == ("q: a wrong value", "Small is not zero.")
     assert part.fields == [("Input", "a list of 2 (hidden)")]
-    assert "<strong>Think of this.</strong> Small is not zero." in feedback.page({}, [part])
+    assert "<strong>Think of this.</strong> Small is not zero." in feedback.page({"score": 0, "max_score": 1}, [part])

@@ -196,8 +196,8 @@ def test_a_known_shape_gets_its_preset_name(tmp_path: Path) -> None:
             {"rope_type": "yarn", "factor": 4.0},
             r"expected RoPE of type default or llama3; found 'yarn'",
         ),
-        ("rope_parameters", {"rope_type": "llama3"}, r"RoPE settings lack or misstate 'factor'"),
-        ("hidden_size", "wide", r"describes no model"),
+        ("rope_parameters", {"rope_type": "llama3"}, r"expected a value for factor, found none"),
+        ("hidden_size", "wide", r"expected a whole number of at least 1 for hidden_size, found 'wide'"),
         ("num_key_value_heads", 3, r"4 query heads cannot share 3 KV heads"),
     ],
 )

@@ -152,6 +152,7 @@ for group_size in map(int, sys.argv[1:]):
 """
 
 
+@pytest.mark.timeout(1200)  # three processes compile all kernels
 @needs_numba
 def test_kernels_that_two_processes_have_compiled_are_told_apart_by_a_third(tmp_path: Path) -> None:
     """Each numbers what it compiles from the start, so a name must say all that the code depends on."""
