@@ -26,6 +26,10 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "course"
 
 
+def in_this_process(work: Any, pieces: Any, *_: Any) -> Any:
+    return ((piece, work(piece)) for piece in pieces)
+
+
 def full_disk(*_: Any) -> Any:
     raise OSError(28, "No space left on device")
 
@@ -47,6 +51,7 @@ def test_older_grades_stay_and_the_next_run_tries_again(root: Path, monkeypatch:
     assert [one.score for one in first.results] == [5, 5]
     with monkeypatch.context() as broken:
         broken.setattr(batch, "autograde", full_disk)
+        broken.setattr(batch.pool, "run", in_this_process)  # workers may be forked from a process that knows no patch
         second = grade_class(root, PS, Plan(jobs=1, force=True), lambda text: None)
     assert [(one.score, one.ungraded) for one in second.results] == [
         (5, "grading failed: OSError: [Errno 28] No space left on device")
