@@ -66,7 +66,7 @@ def test_a_cell_that_ends_its_kernel_costs_no_other_cell_a_point(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Object of type")
-def test_all_cells_together_keep_a_bounded_amount_of_output(tmp_path: Path, warm_kernels: None) -> None:
+def test_all_cells_together_keep_a_bounded_amount_of_output(tmp_path: Path, forked_kernels: None) -> None:
     desk = Desk(tmp_path)
     desk.api.config.SandboxedExecute.output_bytes = 100_000
 
