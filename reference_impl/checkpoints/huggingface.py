@@ -1,7 +1,7 @@
 """Translates a Hugging Face config.json to `ModelConfig` and back.
 
-Whatever the model would need beyond Llama, Qwen2.5 and Qwen3 is refused by name: a setting that is silently ignored
-gives a model that talks nonsense. Both spellings of RoPE are read: `rope_theta` with `rope_scaling`, and since
+A setting that asks for more than Llama, Qwen2.5 and Qwen3 have is refused by name, since ignoring it silently would
+give a model that talks nonsense. Both spellings of RoPE are read: `rope_theta` with `rope_scaling`, and since
 transformers 5 `rope_parameters`.
 """
 

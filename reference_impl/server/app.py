@@ -125,7 +125,7 @@ class Service:
 
 
 class EventStream(Response):
-    """Server-sent events. Whatever ends the stream, `close` is called; a shutdown ends it with an error event."""
+    """Server-sent events. `close` is called however the stream ends; a shutdown ends it with an error event."""
 
     media_type = "text/event-stream"
 
