@@ -24,8 +24,8 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # opti
 import nbformat  # noqa: E402
 from layout import NODE_MODULES, lay_out  # noqa: E402
 from lesson import LessonError, run_lesson  # noqa: E402
+from machine_load import BUSY, note  # noqa: E402
 from nbformat.v4 import new_markdown_cell  # noqa: E402
-from quiet import BUSY, note  # noqa: E402
 
 from interactives.npm import NpmError, find_tool, install_packages  # noqa: E402
 

@@ -37,7 +37,7 @@ def lay_out(root: Path, source: Path) -> None:
     sizes = _pyodide(assets / "course" / "pyodide")
     _scripts(assets / "course", sizes)
     shutil.copy(HERE / "site" / "sw.js", source / "_sw.js")
-    shutil.copy(HERE / "site" / "limits.json", source / "_limits.json")
+    shutil.copy(HERE / "site" / "program_limits.json", source / "_program_limits.json")
     if (root / "exercises" / "practice").is_dir():
         _practice(root / "exercises" / "practice", source)
     if (root / "exercises" / "source").is_dir():
@@ -101,7 +101,7 @@ def _scripts(target: Path, sizes: dict[str, int]) -> None:
 def _practice(exercises: Path, source: Path) -> None:
     """The exercises for the directive, and a page for each: its prompt, then the editor."""
     shutil.copytree(exercises, source / "_practice", ignore=shutil.ignore_patterns("__pycache__"))
-    seconds = json.loads((HERE / "site" / "limits.json").read_text())["seconds"]
+    seconds = json.loads((HERE / "site" / "program_limits.json").read_text())["seconds"]
     for file in sorted((source / "_practice").glob("*/exercise.yml")):
         exercise = yaml.safe_load(file.read_text("utf-8"))
         cases = len(exercise["samples"]) + len(exercise.get("cases", [])) + len(exercise.get("refused", []))

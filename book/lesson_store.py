@@ -20,7 +20,7 @@ SOURCES = (
     "constraints.txt",
     "book/lesson.py",
     "book/lesson_store.py",
-    "book/quiet.py",
+    "book/machine_load.py",
 )
 MADE = {"node_modules", "__pycache__", "src"}  # of interactives/src a lesson sees what was built from it
 

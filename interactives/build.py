@@ -18,7 +18,7 @@ def bundle(target: Path | None = None) -> None:
     install_packages(HERE)
     where = {"OUT": str(target)} if target is not None else {}
     run_tool([find_tool("node"), "build.mjs"], HERE, where)
-    run_tool([find_tool("node"), "still.mjs", "--write"], HERE, where)
+    run_tool([find_tool("node"), "draw_figures.mjs", "--write"], HERE, where)
 
 
 if __name__ == "__main__":

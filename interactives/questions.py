@@ -13,7 +13,7 @@ import traitlets
 from interactives import richtext
 from interactives.base import Interactive, place, script
 from interactives.quiz import Question, load
-from interactives.quiz_values import shown
+from interactives.quiz_expressions import shown
 
 
 class _Asked(Interactive):

@@ -4,7 +4,7 @@ A quiz file holds expressions, never results. `load` evaluates them for each var
 draw of its `vary` values), fills the {fields} of the texts with the same names, checks that exactly one answer is right
 and every wrong one is a named mistake, and returns what the browser needs. The browser compares; it computes no key.
 
-`quiz_values` says which names an expression may use. Standard library and PyYAML only.
+`quiz_expressions` says which names an expression may use. Standard library and PyYAML only.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from interactives import richtext
-from interactives.quiz_values import (
+from interactives.quiz_expressions import (
     QuizError,
     evaluate,
     filled,

@@ -109,7 +109,7 @@ def _node() -> str | None:
 
 
 def _draw(wanted: list[dict[str, Any]]) -> list[str]:
-    command = [str(_node()), str(figures.STATIC.parent / "still.mjs")]
+    command = [str(_node()), str(figures.STATIC.parent / "draw_figures.mjs")]
     done = subprocess.run(command, input=json.dumps(wanted), capture_output=True, text=True)
     if done.returncode:
         logger.warning("the worked figures could not be drawn: %s", done.stderr.strip()[-500:])

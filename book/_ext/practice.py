@@ -133,8 +133,8 @@ class PracticeList(SphinxDirective):
 
 
 def _offer_limits(app: Sphinx, config: Config) -> None:
-    """Pages quote the limits of a run as {{ practice_seconds }}; they stand in site/limits.json alone."""
-    file = Path(app.srcdir) / "_limits.json"
+    """Pages quote the limits of a run as {{ practice_seconds }}; they stand in site/program_limits.json alone."""
+    file = Path(app.srcdir) / "_program_limits.json"
     if file.exists():
         limits = {"practice_seconds": json.loads(file.read_text())["seconds"]}
         config.myst_substitutions = {**config.myst_substitutions, **limits}

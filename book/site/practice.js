@@ -4,8 +4,8 @@
 import { h } from "../../interactives/src/shared/dom.js";
 import { LONGEST_PROGRAM } from "../../interactives/src/shared/progress_file.js";
 import { store } from "../../interactives/src/shared/store.js";
-import limits from "./limits.json";
 import { caseView, plainOutput } from "./practice_results.js";
+import limits from "./program_limits.json";
 import { Runner } from "./runner.js";
 import { howItEnded, judge, summary } from "./verdict.js";
 

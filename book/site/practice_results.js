@@ -2,7 +2,7 @@
 
 import { h } from "../../interactives/src/shared/dom.js";
 import { tidy } from "./compare.js";
-import limits from "./limits.json";
+import limits from "./program_limits.json";
 
 const CUT = `the first ${limits.outputCharacters.toLocaleString("en")} characters`;
 

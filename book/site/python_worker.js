@@ -4,8 +4,8 @@
 // In: {type: "run", id, source, input}. Out: progress {done, total}, ready, text {id, stream, text},
 // done {id, error, memory, cut}, fatal {message}.
 
-import { remember } from "./fresh.js";
-import limits from "./limits.json";
+import { remember } from "./interpreter_snapshot.js";
+import limits from "./program_limits.json";
 import program from "./program.py";
 
 const SIZES = __PYODIDE_SIZES__; // bytes of each file, known when the site is built

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from reference_impl.common import cli
-from reference_impl.training import card, recipe
+from reference_impl.training import model_card, recipe
 from reference_impl.training.pair import WORK, train_pair
 from reference_impl.training.text import documents, find_docs
 
@@ -46,6 +46,6 @@ def main(arguments: list[str]) -> None:
     texts = documents(docs)
     pair = recipe.TINY if options.tiny else recipe.COURSE
     scores = train_pair(pair, texts, options.out, options.every)
-    text = card.model_card(pair, texts, scores, python=platform.python_version(), docs=docs is not None)
+    text = model_card.model_card(pair, texts, scores, python=platform.python_version(), docs=docs is not None)
     (options.out / "MODEL_CARD.md").write_text(text, encoding="utf-8")
     print(f"{options.out}: {', '.join(scores)} and MODEL_CARD.md; {options.out / WORK} can be removed")

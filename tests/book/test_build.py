@@ -120,17 +120,17 @@ def test_the_share_of_other_programs_is_what_all_used_less_what_this_one_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(BOOK)
-    import quiet
+    import machine_load
 
     stat, times = tmp_path / "stat", (10.0, 0.0, 0.0, 0.0, 0.0)
-    monkeypatch.setattr(quiet.os, "times", lambda: times)
-    monkeypatch.setattr(quiet.os, "sysconf", lambda name: 100)
+    monkeypatch.setattr(machine_load.os, "times", lambda: times)
+    monkeypatch.setattr(machine_load.os, "sysconf", lambda name: 100)
     stat.write_text("cpu 1000 0 0 9000 0 0 0 0\ncpu0 0\n")
-    others = quiet.Others(stat)
+    others = machine_load.Others(stat)
     times = (10.0, 0.0, 25.0, 5.0, 0.0)  # the kernel, a child, took 30 s
     stat.write_text("cpu 9000 0 0 11000 0 0 0 0\ncpu0 0\n")  # 80 s of 100 were used
     assert others.share() == pytest.approx(0.5)
-    assert quiet.Others(tmp_path / "nothing").share() is None
+    assert machine_load.Others(tmp_path / "nothing").share() is None
 
 
 @pytest.mark.parametrize(("share", "marked"), [(None, False), (0.02, False), (0.43, True)])

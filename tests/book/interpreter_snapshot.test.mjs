@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { remember } from "../../book/site/fresh.js";
+import { remember } from "../../book/site/interpreter_snapshot.js";
 import program from "../../book/site/program.py";
 
 const { loadPyodide } = await import(pathToFileURL(`${process.env.PYODIDE}/pyodide.mjs`).href);
