@@ -5,8 +5,8 @@
 // done {id, error, memory, cut}, fatal {message}.
 
 import { remember } from "./interpreter_snapshot.js";
-import limits from "./program_limits.json";
 import program from "./program.py";
+import limits from "./program_limits.json";
 
 const SIZES = __PYODIDE_SIZES__; // bytes of each file, known when the site is built
 const folder = new URL("pyodide/", import.meta.url);
