@@ -35,6 +35,9 @@ GPUS: dict[str, Gpu] = {
     "generic-1tb": Gpu("a card with 1 TB/s", 165e12, 1e12, 24e9),  # round numbers, near an RTX 4090
 }
 
+H100_L2_BYTES = 50e6  # on the chip, where every read from memory passes (data sheet)
+HOST_LINK = 50e9  # bytes/s each way between GPU and CPU: what a PCIe 5 link of 16 lanes, 63 GB/s, carries in practice
+
 
 def find_gpu(name: str) -> Gpu:
     """The GPU called `name`; ValueError that lists the known ones otherwise."""

@@ -1,0 +1,24 @@
+"""The lessons' diagrams: each function draws one, with numbers from `reference_impl`.
+
+    from interactives import diagrams
+    diagrams.memory_hierarchy()      # the last line of a cell
+
+`drawing.py` draws, and the other files say what: `machine.py` memory and arithmetic. A function that takes a moment to
+import is found here when it is asked for.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from interactives.diagrams.drawing import Diagram
+
+_HOMES = {
+    "memory_hierarchy": "machine",
+}
+__all__ = ["Diagram", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"no diagram {name!r}; there are: {', '.join(_HOMES)}")
+    return getattr(import_module(f"interactives.diagrams.{_HOMES[name]}"), name)

@@ -1,0 +1,148 @@
+"""The lessons' diagrams: readable by eye and by ear, on a phone too, with numbers that are the course's own."""
+
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from xml.etree import ElementTree
+
+import pytest
+from matplotlib import get_data_path
+from matplotlib.ft2font import FT2Font
+
+from interactives import diagrams
+from interactives.diagrams.drawing import Diagram, Drawing
+
+NAMES = [name for name in diagrams.__all__ if name != "Diagram"]
+SVG = "{http://www.w3.org/2000/svg}"
+Box = tuple[float, float, float, float]
+
+
+@pytest.fixture(params=NAMES)
+def diagram(request: pytest.FixtureRequest) -> Diagram:
+    return getattr(diagrams, request.param)()
+
+
+def root(diagram: Diagram) -> ElementTree.Element:
+    return ElementTree.fromstring(diagram.svg)
+
+
+def words(diagram: Diagram) -> str:
+    return " ".join(element.text or "" for element in root(diagram).iter(f"{SVG}text"))
+
+
+def width(text: str, size: float, bold: bool) -> float:
+    """In DejaVu Sans, which is wider than the faces that systems use for controls."""
+    font = FT2Font(f"{get_data_path()}/fonts/ttf/DejaVuSans{'-Bold' if bold else ''}.ttf")
+    font.set_size(size, 72)
+    font.set_text(text)
+    return font.get_width_height()[0] / 64
+
+
+def boxes(diagram: Diagram) -> Iterator[tuple[str, Box]]:
+    """The words with left, top, right and bottom."""
+    for element in root(diagram).iter(f"{SVG}text"):
+        text, size = element.text or "", float(element.attrib["font-size"])
+        across = width(text, size, "font-weight" in element.attrib)
+        left = (
+            float(element.attrib["x"]) - {"start": 0, "middle": 0.5, "end": 1}[element.attrib["text-anchor"]] * across
+        )
+        baseline = float(element.attrib["y"])
+        yield text, (left, baseline - 0.75 * size, left + across, baseline + 0.22 * size)
+
+
+def test_it_has_a_title_a_description_and_a_caption_that_says_where_its_numbers_come_from(diagram: Diagram) -> None:
+    svg = root(diagram)
+    title, description = svg.find(f"{SVG}title"), svg.find(f"{SVG}desc")
+    assert title is not None
+    assert description is not None
+    assert title.text == diagram.title
+    assert len(description.text or "") > 80
+    assert svg.attrib["role"] == "img"
+    assert svg.attrib["aria-labelledby"] == f"{title.attrib['id']} {description.attrib['id']}"
+    html = diagram._repr_mimebundle_()["text/html"]
+    assert html.index(diagram.see[:10]) < html.index(diagram.source[:10])
+
+
+def test_its_words_are_at_least_11_pixels_high_on_a_phone(diagram: Diagram) -> None:
+    assert root(diagram).attrib["viewBox"].split()[:3] == ["0", "0", "360"]
+    on_a_phone = 310 / 360  # a page 360 pixels wide leaves so many for a figure
+    for element in root(diagram).iter(f"{SVG}text"):
+        assert float(element.attrib["font-size"]) * on_a_phone >= 11, element.text
+
+
+def test_its_words_lie_inside_the_drawing(diagram: Diagram) -> None:
+    height = float(root(diagram).attrib["viewBox"].split()[3])
+    for text, (left, top, right, bottom) in boxes(diagram):
+        assert left >= 0, text
+        assert top >= 0, text
+        assert right <= 360, text
+        assert bottom <= height, text
+
+
+def test_no_words_overlap_others(diagram: Diagram) -> None:
+    for (one, a), (other, b) in combinations(boxes(diagram), 2):
+        beside = a[2] <= b[0] or b[2] <= a[0]
+        above = a[3] <= b[1] or b[3] <= a[1]
+        assert beside or above, f"{one!r} overlaps {other!r}"
+
+
+def test_its_shapes_lie_inside_the_drawing(diagram: Diagram) -> None:
+    height = float(root(diagram).attrib["viewBox"].split()[3])
+    for element in root(diagram).iter(f"{SVG}rect"):
+        x, y, across, down = (float(element.attrib[key]) for key in ("x", "y", "width", "height"))
+        assert 0 <= x <= x + across <= 360
+        assert 0 <= y <= y + down <= height
+
+
+def test_its_colours_are_the_site_s_variables_with_fall_backs(diagram: Diagram) -> None:
+    for element in root(diagram).iter():
+        for colour in re.findall(r"(?:fill|stroke):([^;]+)", element.attrib.get("style", "")):
+            assert re.fullmatch(r"var\(--[\w-]+, .+\)|none|url\(#[\w-]+\)", colour), colour
+
+
+def test_ids_are_unique_over_all_diagrams() -> None:
+    found = [
+        element.attrib["id"]
+        for name in NAMES
+        for element in root(getattr(diagrams, name)()).iter()
+        if "id" in element.attrib
+    ]
+    assert len(found) == len(set(found))
+
+
+def test_names_are_those_that_can_be_called_and_a_wrong_one_is_named() -> None:
+    with pytest.raises(AttributeError, match="no diagram 'teapot'; there are: memory_hierarchy"):
+        diagrams.teapot  # noqa: B018
+
+
+def test_a_terminal_shows_the_description() -> None:
+    bundle = diagrams.memory_hierarchy()._repr_mimebundle_()
+    assert bundle["text/plain"].startswith("Memories of an H100. From top to bottom: arithmetic units")
+
+
+def test_words_that_nobody_could_read_are_refused() -> None:
+    with pytest.raises(ValueError, match="'tiny' would be 9 high, and words are at least 13"):
+        Drawing("small", height=20).text(0, 10, "tiny", size=9)
+
+
+def test_words_are_escaped() -> None:
+    drawing = Drawing("escaped", height=20)
+    drawing.text(0, 15, "a < b & c")
+    diagram = drawing.finish("R & D", "one < two", see="<i>", source="&")
+    assert words(diagram) == "a < b & c"
+    assert "&lt;i&gt;" in diagram._repr_mimebundle_()["text/html"]
+
+
+# --- numbers, written out
+
+
+def test_the_memory_hierarchy_states_the_reference_values_and_draws_the_channels_to_scale() -> None:
+    diagram = diagrams.memory_hierarchy()
+    for number in ("989.5 TFLOP/s", "50 MB", "3.35 TB/s", "80 GB", "16.06 GB", "50 GB/s", "4.8 ms", "321 ms"):
+        assert number in words(diagram)
+    widths = sorted(float(element.attrib["width"]) for element in root(diagram).iter(f"{SVG}rect"))
+    # the sliver of 50 MB, the host's link, the wide channel, 16.06 GB of weights, and the frames of 80 GB
+    sliver, link, channel, weights, frame, *_ = widths
+    assert channel / link == pytest.approx(67)
+    assert weights / frame == pytest.approx(16.06 / 80, rel=1e-3)
+    assert sliver / frame == pytest.approx(0.05 / 80, rel=1e-2)
