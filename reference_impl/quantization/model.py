@@ -45,11 +45,11 @@ def quantize_model(
 ) -> Llama:
     """Quantizes `model` in place and returns it; it keeps its dtype for norms, embedding and cache.
 
-    By rounding with float32 scales, or by `recipe` (which then says bits and group size), for GPTQ and AWQ with
-    calibration `sequences`. `head`: the output head too, always by rounding. ValueError for a model that is quantized
-    already or split over ranks.
+    By rounding, or by `recipe` (which then says bits and group size), for GPTQ and AWQ with calibration `sequences`.
+    `head`: the output head too, always by rounding. ValueError for a model that is quantized already or split over
+    ranks.
     """
-    recipe = recipe or Recipe("rounding", bits, group_size, scale_dtype="float32")
+    recipe = recipe or Recipe("rounding", bits, group_size)
     for layer in model.layers:
         for name in LINEARS:
             kind = type(getattr(layer, name))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from model_files import save_letters
 from safetensors.torch import load_file, save_file
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -19,6 +20,7 @@ from reference_impl.cache.recompute import Recompute
 from reference_impl.checkpoints import quantized as checkpoint
 from reference_impl.checkpoints import weights
 from reference_impl.checkpoints.folder import save
+from reference_impl.commands import model_options, serve
 from reference_impl.common.errors import WeightsError
 from reference_impl.engine.config import EngineConfig
 from reference_impl.engine.engine import Engine
@@ -240,3 +242,14 @@ def test_the_command_writes_a_folder_that_loads(tmp_path: Path, capsys: pytest.C
     assert "tokenizer.json" in capsys.readouterr().err
     assert not target.exists()
     assert tokenizer is weights.load_tokenizer
+
+
+@pytest.mark.parametrize("bits", ["8", "4"])
+def test_quantizing_on_the_fly_gives_the_very_model_that_the_command_writes(bits: str, tmp_path: Path) -> None:
+    source, target = save_letters(tmp_path / "float"), tmp_path / "quantized"
+    options = ["--model", str(source), "--weight-bits", bits, "--group-size", "16"]
+    assert main(["quantize-model", *options, "--output", str(target)]) == 0
+    batch = Recompute([1, 2, 3, 4], [7, 8])
+    serving = serve._parser().parse_args(options)
+    on_the_fly = model_options.quantize(weights.load(source).model, serving)
+    assert torch.equal(on_the_fly(batch), weights.load(target).model(batch))
