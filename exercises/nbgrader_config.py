@@ -41,6 +41,9 @@ c.HTMLExporter.preprocessors = ["autograder.sanitize.Sanitize"]
 c.HTMLExporter.filters = {"markdown2html": "autograder.sanitize.markdown_html"}
 # Cells whose points add to the score and not to the maximum; * stands for any letters.
 c.Points.bonus = {"ps3_quantization": ["gptq-*"], "ps5_sizing": ["serve-*"]}
+# Learners who have answered a question that a person grades may open its model answer and rubric, in
+# `python -m autograder check` and on the site. For a class that is graded, say False until the answers are in.
+c.ModelAnswers.show = True
 c.Execute.kernel_name = kernelspec.ensure(root)
 c.Execute.timeout = 60  # seconds for one cell
 c.SandboxedExecute.budget = 300  # seconds for all cells of a notebook

@@ -21,12 +21,20 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     command.add_argument(
         "--timeout", type=options.seconds, default=60, metavar="S", help="seconds for one cell (default: 60)"
     )
+    command.add_argument(
+        "--answer",
+        metavar="NAME",
+        help="run nothing; show the model answer and the rubric of this written answer, once it is written",
+    )
     command.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from autograder.run.own_check.check import check
+    from autograder.run.own_check.check import check, show_model_answer
 
     path: Path = arguments.notebook
     released = arguments.course / "release" / path / f"{path.name}.ipynb"
-    return check(released if not path.exists() and released.is_file() else path, arguments.timeout)
+    path = released if not path.exists() and released.is_file() else path
+    if arguments.answer:
+        return show_model_answer(path, arguments.course, arguments.answer)
+    return check(path, arguments.timeout, course=arguments.course)

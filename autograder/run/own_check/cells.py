@@ -1,4 +1,4 @@
-"""A notebook of a problem set as the learner's own check reads it: its code cells and what they are worth."""
+"""A notebook of a problem set as the learner's own check reads it: its code cells, and its written answers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.course.course import CourseError
+from autograder.course.model_answers import answered
 from autograder.intake.canonical import RefusedError, parse
 
 
@@ -20,8 +21,17 @@ class Cell:
     points: float
 
 
-def read_cells(path: Path) -> tuple[list[Cell], float]:
-    """The notebook's code cells that hold anything, and the points that are given by hand."""
+@dataclass(frozen=True)
+class Written:
+    """A cell that a person grades. `answered`: it holds more than the stub."""
+
+    name: str
+    points: float
+    answered: bool
+
+
+def read_cells(path: Path) -> tuple[list[Cell], list[Written]]:
+    """The notebook's code cells that hold anything, and the cells that a person grades."""
     import nbformat
 
     if path.is_dir():
@@ -36,11 +46,12 @@ def read_cells(path: Path) -> tuple[list[Cell], float]:
         raise CourseError(f"{path.name}: {error}") from None
     except Exception as error:
         raise CourseError(f"{path} is not a valid notebook: {str(error).splitlines()[0]}") from error
-    cells, by_hand = [], 0.0
+    cells, written = [], []
     for number, cell in enumerate(notebook.cells, start=1):
         about = cell.metadata.get("nbgrader", {})
         if about.get("grade") and about.get("solution"):
-            by_hand += float(about.get("points", 0))
+            points = float(about.get("points", 0))
+            written.append(Written(str(about.get("grade_id", "")), points, answered(cell)))
         if cell.cell_type == "code" and cell.source.strip():
             solution = bool(about.get("solution"))
             is_test = bool(about.get("grade")) and not solution
@@ -49,4 +60,4 @@ def read_cells(path: Path) -> tuple[list[Cell], float]:
             cells.append(Cell(name, cell.source, is_test, ours, float(about.get("points", 0))))
     if not any(cell.is_test for cell in cells):
         raise CourseError(f"there is no test in {path}: it is not the notebook of a problem set")
-    return cells, by_hand
+    return cells, written

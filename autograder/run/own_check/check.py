@@ -2,7 +2,8 @@
 
 Nothing is sent anywhere and the file is left as it was. Only the tests that the notebook shows are run; grading runs
 further inputs. A cell that hangs or ends its kernel costs its own test only: the rest goes on in a new kernel, in which
-the cells that worked before are run again.
+the cells that worked before are run again. Where the course shows model answers, a question that a person grades can be
+compared with its own once it is answered.
 """
 
 from __future__ import annotations
@@ -10,25 +11,28 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shlex
 import time
 from pathlib import Path
 from typing import Any
 
+from autograder.course import model_answers
 from autograder.course.course import CourseError
 from autograder.feedback import messages
-from autograder.run.own_check.cells import Cell, read_cells
+from autograder.run.own_check.cells import Cell, Written, read_cells
 
 SECONDS = 60  # for one cell
 BUDGET = 300  # seconds for all cells together
 _KERNELS = 6  # that are started for one notebook
 
 
-def check(path: Path, seconds: float = SECONDS, budget: float = BUDGET) -> int:
+def check(path: Path, seconds: float = SECONDS, budget: float = BUDGET, course: Path | None = None) -> int:
     """Run the notebook and print a line for each test; 0 if all pass, 1 if not.
 
-    Raises CourseError if the file cannot be read, holds no test, or if no kernel can be started.
+    `course`: the folder whose model answers may be pointed to. Raises CourseError if the file cannot be read, holds no
+    test, or if no kernel can be started.
     """
-    cells, by_hand = read_cells(path)
+    cells, written = read_cells(path)
     points = sum(cell.points for cell in cells if cell.is_test)
     passed = 0.0
     failed = False
@@ -44,9 +48,41 @@ def check(path: Path, seconds: float = SECONDS, budget: float = BUDGET) -> int:
                 print(f"ok    {cell.name}", flush=True)
     finally:
         run.learner.stop()
-    written = f" Written answers, read by a person, are worth {by_hand:g} more." if by_hand else ""
-    print(f"\nThe tests that passed are worth {passed:g} of {points:g} points.{written}")
+    by_hand = sum(one.points for one in written)
+    more = f" Written answers, read by a person, are worth {by_hand:g} more." if by_hand else ""
+    print(f"\nThe tests that passed are worth {passed:g} of {points:g} points.{more}")
+    if course is not None:
+        _point_to_model_answers(path, course, written)
     return 1 if failed else 0
+
+
+def _point_to_model_answers(path: Path, course: Path, written: list[Written]) -> None:
+    known = {one.name for one in model_answers.of_notebook(course, path.stem)}
+    for one in written:
+        if one.name in known:
+            command = f"python -m autograder check {shlex.quote(str(path))} --answer {one.name}"
+            how = command if one.answered else "answer it first"
+            print(f"Model answer and rubric of {one.name} ({one.points:g} points): {how}")
+
+
+def show_model_answer(path: Path, course: Path, name: str) -> int:
+    """Print the model answer and the rubric of the question `name`; 0.
+
+    Raises CourseError where the notebook does not answer it yet, and where the course has none to show.
+    """
+    _, written = read_cells(path)
+    cell = next((one for one in written if one.name == name), None)
+    if cell is None:
+        known = ", ".join(one.name for one in written) or "none"
+        raise CourseError(f"{path.name} has no written answer {name!r} (written answers: {known})")
+    found = next((one for one in model_answers.of_notebook(course, path.stem) if one.name == name), None)
+    if found is None:
+        raise CourseError(f"the course in {course} shows no model answer for {name}")
+    if not cell.answered:
+        fewest = model_answers.FEWEST_WORDS
+        raise CourseError(f"{name} is not answered yet: write at least {fewest} words and save, then ask again")
+    print(f"{name}, {found.points:g} points\n\n{found.text}")
+    return 0
 
 
 def _as_traced(source: str) -> str:
