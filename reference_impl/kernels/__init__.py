@@ -46,8 +46,8 @@ _OF_DEVICE = {"cpu": "cpu", "cuda": "triton"}
 def linear(x: Tensor, weight: Matrix, bias: Tensor | None = None, *, backend: str | None = None) -> Tensor:
     """x [n, in] times weight [out, in] transposed, plus bias [out] -> [n, out] in x's dtype.
 
-    The weight may be a matrix of int8 or int4 codes, which is never made into floats as a whole; on a CPU each row of x
-    is rounded to 16 bits then. ValueError if the shapes do not fit each other.
+    The weight may be a matrix of int8 or int4 codes, which is never widened as a whole; on a CPU each row of x is then
+    rounded to 16 bits. ValueError if the shapes do not fit each other.
     """
     if x.dim() != 2 or len(weight.shape) != 2 or x.shape[1] != weight.shape[1]:
         raise ValueError(f"linear: x {list(x.shape)} does not fit weight {list(weight.shape)}: [n, in] and [out, in]")
@@ -70,8 +70,8 @@ def norm_linear(
 ) -> tuple[Tensor, Tensor]:
     """Adds delta to the residual stream x [n, in], normalises the sum, and multiplies it by a matrix of the decoder.
 
-    Returns (x + delta [n, in], linear(rms_norm(x + delta), weight, bias) [n, out]); `gated` takes silu of the first
-    half of the outputs times the second half: [n, out / 2]. One call where a backend can, else its parts.
+    Returns (x + delta [n, in], linear(rms_norm(x + delta), weight, bias) [n, out]). `gated` multiplies silu of the
+    first half of the outputs by the second half: [n, out / 2]. It is one kernel if the backend has one, else its parts.
     """
     both = _pick(backend, x, weight).norm_linear(x, delta, norm, eps, weight, bias, gated)
     if both is not None:
@@ -93,7 +93,7 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float, *, backend: str | None = Non
 def add_rms_norm(
     x: Tensor, delta: Tensor | None, weight: Tensor, eps: float, *, backend: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(x + delta, its rms_norm), both [n, width] like x; without delta x is the sum itself."""
+    """(x + delta, rms_norm of it), both [n, width] like x. Without delta the sum is x."""
     if delta is None:
         return x, rms_norm(x, weight, eps, backend=backend)
     if x.shape != delta.shape or weight.shape != x.shape[-1:]:
@@ -108,7 +108,7 @@ def add_rms_norm(
 def norm_heads(
     heads: Tensor, q_norm: Tensor, k_norm: Tensor, n_heads: int, eps: float, *, backend: str | None = None
 ) -> Tensor:
-    """Query, key and value heads of each token [n, n_heads + 2 n_kv_heads, head_dim], queries and keys normalised."""
+    """Normalises queries and keys in heads [n, n_heads + 2 n_kv_heads, head_dim], and copies the values beside them."""
     if heads.dim() != 3 or not q_norm.shape == k_norm.shape == heads.shape[-1:] or (heads.shape[1] - n_heads) % 2:
         raise ValueError(
             f"norm_heads: {list(heads.shape)} with {n_heads} query heads does not fit {list(q_norm.shape)} and "
@@ -132,7 +132,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor, *, backend: str | None = None) -
 
 
 def silu_mul(x: Tensor, *, backend: str | None = None) -> Tensor:
-    """x [n, 2 width], gate and up side by side -> silu(gate) * up [n, width]."""
+    """silu(gate) * up [n, width], from x [n, 2 width] that holds gate and up side by side."""
     if x.dim() != 2 or x.shape[1] % 2:
         raise ValueError(f"silu_mul: x {list(x.shape)} does not hold a gate and as much again")
     out = _pick(backend, x, x).silu_mul(x)
@@ -140,16 +140,16 @@ def silu_mul(x: Tensor, *, backend: str | None = None) -> Tensor:
 
 
 def look_up(table: Tensor, index: Tensor, *, backend: str | None = None) -> Tensor:
-    """Rows [n, width] of table [rows, width] at index int64 [n]; on a CPU bfloat16 comes as float32.
+    """Rows [n, width] of table [rows, width] at index int64 [n].
 
-    Such processors compute faster in float32, so there bfloat16 only stores.
+    On a CPU bfloat16 rows are returned as float32: such processors compute faster in it, so there bfloat16 only stores.
     """
     out = _pick(backend, table, table).look_up(table, index)
     return REFERENCE.look_up(table, index) if out is None else out
 
 
 def store_kv(k: Tensor, v: Tensor, kv: PagedKV, layer: int, *, backend: str | None = None) -> None:
-    """Writes k and v [n_tokens, n_kv_heads, head_dim] into the blocks of a layer, at the slots that `kv` gives.
+    """Writes k and v [n_tokens, n_kv_heads, head_dim] into a layer's blocks, at the slots of `kv`.
 
     ValueError if the shapes do not fit each other.
     """
@@ -164,10 +164,10 @@ def store_kv(k: Tensor, v: Tensor, kv: PagedKV, layer: int, *, backend: str | No
 
 
 def paged_attention(q: Tensor, kv: PagedKV, layer: int, *, backend: str | None = None) -> Tensor:
-    """Causal grouped-query attention of each sequence's newest tokens over its own blocks in a layer.
+    """Causal grouped-query attention of each sequence's newest tokens to its own blocks in a layer.
 
-    q [n_tokens, n_heads, head_dim], sequences packed one after another; returns a tensor like it. Keys and values of
-    the new tokens are stored already. Places behind a sequence's length are never used. ValueError if the
+    q [n_tokens, n_heads, head_dim], sequences packed one after another; returns a tensor of the same shape. The new
+    tokens' keys and values must be stored already. Places behind a sequence's length are never read. ValueError if the
     shapes do not fit each other.
     """
     keys, values = kv.layers[layer]
@@ -193,10 +193,10 @@ def paged_attention(q: Tensor, kv: PagedKV, layer: int, *, backend: str | None =
 def rotated_attention(
     heads: Tensor, n_heads: int, cos: Tensor, sin: Tensor, kv: PagedKV, layer: int, *, backend: str | None = None
 ) -> Tensor:
-    """RoPE on queries and keys, keys and values into the cache, attention: `rotate`, `store_kv`, `paged_attention`.
+    """RoPE on queries and keys, storing of keys and values, and attention, in one kernel if the backend has one.
 
-    heads [n_tokens, n_heads + 2 n_kv_heads, head_dim]: queries, keys, values -> [n_tokens, n_heads, head_dim]. The
-    other arguments are theirs. One call where a backend can, else its parts.
+    heads [n_tokens, n_heads + 2 n_kv_heads, head_dim] holds queries, keys and values -> [n_tokens, n_heads, head_dim].
+    The other arguments are those of its parts: `rotate`, `store_kv` and `paged_attention`.
     """
     keys = kv.layers[layer][0]
     n_qk = n_heads + keys.shape[1]
@@ -211,7 +211,7 @@ def rotated_attention(
 
 
 def _pick(backend: str | None, x: Tensor, weight: Matrix) -> Backend:
-    """The backend asked for, or the one of x's device; plain PyTorch where a gradient is wanted."""
+    """The backend asked for, or that of x's device. Plain PyTorch if a gradient is wanted."""
     if backend is not None:
         return _load(backend, True)
     if torch.is_grad_enabled() and (x.requires_grad or (isinstance(weight, Tensor) and weight.requires_grad)):
@@ -231,7 +231,7 @@ def _default(device_type: str) -> Backend:
 
 @cache
 def _load(backend: str, required: bool) -> Backend:
-    """A backend by name; where it is not installed, plain PyTorch, unless it is `required`."""
+    """A backend by name. If it is not installed: ValueError if it is `required`, else plain PyTorch."""
     if backend == REFERENCE.name:
         return REFERENCE
     if backend not in _MODULES:
@@ -246,7 +246,7 @@ def _load(backend: str, required: bool) -> Backend:
 
 
 def _fallback(name: str, backend: str | None, x: Tensor, weight: Matrix) -> Reference:
-    """Plain PyTorch for inputs that were declined; ValueError if the caller asked for the backend that declines."""
+    """Plain PyTorch, for inputs that a backend declined. ValueError if the caller asked for that very backend."""
     if backend not in (None, REFERENCE.name):
         kind = f"{weight.bits}-bit" if isinstance(weight, PackedWeight) else weight.dtype
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The interface of a backend: one method for each operation, which declines the inputs that it does not take."""
+"""What a backend is: a method for each operation, which declines the inputs that it does not take."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from torch import Tensor
 from reference_impl.kernels.packed import PackedWeight
 from reference_impl.kernels.paged import PagedKV
 
-Matrix = Tensor | PackedWeight  # [out, in], in floats or in int8 or int4 codes
+Matrix = Tensor | PackedWeight  # [out, in]: floats, or int8 or int4 codes
 
 
 class Backend:
-    """One way to compute the operations of `kernels`, where arguments and results are described.
+    """One way to compute the operations of `kernels`, whose functions describe arguments and results.
 
-    Each method returns None if this backend does not take such inputs (their device, dtype, shape or layout); then
-    `kernels` asks for the operation's parts, or takes plain PyTorch. A backend overrides the methods that it
-    has a kernel for.
+    A method returns None for inputs that it does not take, because of their device, dtype, shape or layout. `kernels`
+    then calls the operation's parts, or plain PyTorch. A backend overrides the methods that it has a kernel for.
     """
 
     name: str
@@ -54,7 +53,7 @@ class Backend:
         return None
 
     def store_kv(self, k: Tensor, v: Tensor, kv: PagedKV, layer: int) -> bool:
-        """Whether it has stored them; False instead of None."""
+        """Whether it stored them: False where the others return None."""
         return False
 
     def paged_attention(self, q: Tensor, kv: PagedKV, layer: int) -> Tensor | None:

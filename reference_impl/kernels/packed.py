@@ -1,7 +1,7 @@
-"""A quantized matrix as the kernels read it: integer codes in whole blocks, float32 scales, nothing else.
+"""A quantized matrix as the kernels read it: integer codes in whole blocks, and float32 scales.
 
-Every group starts a block of its own and fills whole blocks (16 codes of int8, 32 of int4), zeros behind it, so that a
-kernel needs no special case inside a row. The codes are the checkpoint's, in other places.
+Every group starts a block and fills whole blocks (16 codes of int8, 32 of int4); its rest is padded with zeros, so a
+kernel needs no special case inside a row. The codes are those of the checkpoint, in another order.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 BLOCK = {8: 16, 4: 32}  # codes that take up 16 bytes
-ROWS = 1024  # rows that `PackedWeight.parts` widens at a time
+ROWS = 1024  # rows that plain PyTorch widens at a time
 
 
 @dataclass(frozen=True, eq=False)
 class PackedWeight:
-    """weight[r, c] = codes[r, c] * scales[r, g] - shifts[r, g] with g = c // group_size, a matrix [rows, columns].
+    """A matrix [rows, columns]: weight[r, c] = codes[r, c] * scales[r, g] - shifts[r, g] with g = c // group_size.
 
-    codes: int8 [rows, stored], or for 4 bits uint8 [rows, stored / 2]; scales float32 [rows, groups]; shifts float32
-    like scales (a zero point times its scale) or None. `width`: codes that a full group takes up.
+    codes: int8 [rows, stored], or for 4 bits uint8 [rows, stored / 2]. scales: float32 [rows, groups]. shifts: float32
+    like scales (zero points times scales), or None. `width`: codes that a full group takes up, padding included.
     """
 
     codes: Tensor
@@ -42,7 +42,7 @@ class PackedWeight:
 
     @property
     def stored(self) -> int:
-        """Codes of a row, the filling included."""
+        """Codes of a row, padding included."""
         return self.codes.shape[1] * (1 if self.bits == 8 else 2)
 
     @property
@@ -66,7 +66,7 @@ class PackedWeight:
         return grouped.flatten(1)[:, : self.columns]
 
     def integers(self) -> Tensor:
-        """The codes in their order, int8 [rows, columns]: what `pack` was given."""
+        """The codes as `pack` was given them, int8 [rows, columns]."""
         return self._grouped(self.codes).flatten(1)[:, : self.columns].contiguous()
 
     def _grouped(self, codes: Tensor) -> Tensor:
@@ -86,9 +86,9 @@ class PackedWeight:
 
 
 def pack(q: Tensor, scales: Tensor, zeros: Tensor | None, bits: int, group_size: int) -> PackedWeight:
-    """q int8 [rows, columns], scales [rows, groups], zeros int8 like scales or None: (q - zero) * scale.
+    """Packs (q - zeros) * scales: q int8 [rows, columns], scales [rows, groups], zeros int8 like scales, or None.
 
-    Up to 4 bits are kept in 4, more in 8. ValueError if the shapes do not fit each other.
+    Codes of up to 4 bits take 4 bits, longer ones 8. ValueError if the shapes do not fit each other.
     """
     rows, columns = q.shape
     groups = -(-columns // group_size)

@@ -1,8 +1,8 @@
-"""The operations in plain PyTorch: the definition that fast backends are tested against, and the fallback.
+"""The operations in plain PyTorch: the definition that fast backends are tested against, and their fallback.
 
-They run in any dtype (float64 included) on any device and say in a few lines what each kernel computes. Scores and the
-softmax of half-precision inputs are taken in float32, as the fast kernels do. Attention: Vaswani et al. 2017, section
-3.2.1; block tables: Kwon et al. 2023 (PagedAttention), section 4.1.
+They work in any dtype (float64 included) on any device, and say in a few lines what each kernel computes. For
+half-precision inputs, scores and the softmax are float32, as in the fast kernels. Attention: Vaswani et al. 2017,
+section 3.2.1; block tables: Kwon et al. 2023 (PagedAttention), section 4.1.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from reference_impl.kernels.paged import PagedKV
 
 
 class Reference(Backend):
-    """Takes everything that `kernels` lets through."""
+    """Takes every input that `kernels` accepts."""
 
     name = "torch"
 
     def linear(self, x: Tensor, weight: Matrix, bias: Tensor | None) -> Tensor:
-        """x times weight transposed, plus bias. Of a matrix of codes some rows at a time become floats, never all."""
+        """x times weight transposed, plus bias. A matrix of codes is widened some rows at a time, never as a whole."""
         if isinstance(weight, PackedWeight):
             n_rows = weight.shape[0]
             parts = [F.linear(x, weight.part(low, low + ROWS).to(x.dtype)) for low in range(0, n_rows, ROWS)]
@@ -39,7 +39,7 @@ class Reference(Backend):
         return F.rms_norm(x, (x.shape[-1],), weight.to(x.dtype), eps)
 
     def norm_heads(self, heads: Tensor, q_norm: Tensor, k_norm: Tensor, n_heads: int, eps: float) -> Tensor:
-        """Queries and keys normalised, values as they are."""
+        """Normalises queries and keys, and leaves values as they are."""
         n_kv_heads = (heads.shape[1] - n_heads) // 2
         q, k, v = heads.split((n_heads, n_kv_heads, n_kv_heads), dim=1)
         return torch.cat((self.rms_norm(q, q_norm, eps), self.rms_norm(k, k_norm, eps), v), dim=1)
@@ -55,7 +55,7 @@ class Reference(Backend):
         return F.silu(gate) * up
 
     def look_up(self, table: Tensor, index: Tensor) -> Tensor:
-        """Rows of the table; on a CPU bfloat16 comes as float32."""
+        """Rows of the table; on a CPU bfloat16 rows are returned as float32."""
         rows = F.embedding(index, table)
         return rows.to(torch.float32) if rows.is_cpu and rows.dtype is torch.bfloat16 else rows
 
@@ -72,7 +72,7 @@ class Reference(Backend):
         return True
 
     def paged_attention(self, q: Tensor, kv: PagedKV, layer: int) -> Tensor:
-        """One sequence after the other: its blocks are gathered, then softmax(q kᵀ / √head_dim) v."""
+        """For one sequence after another: gathers its blocks, then softmax(q kᵀ / √head_dim) v."""
         n_kv_heads, block_size, head_dim = kv.layers[layer][0].shape[1:]
         group = q.shape[1] // n_kv_heads
         compute = torch.promote_types(q.dtype, torch.float32)

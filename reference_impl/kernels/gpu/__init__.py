@@ -1,8 +1,8 @@
 """The GPU backend, in Triton: which inputs its kernels take.
 
-Attention and the cache are in `attention`, the steps between the matrices in `rows`, int8 and int4 matrices in
-`quantized`; float matrices are left to cuBLAS. `TRITON_INTERPRET=1`, set before the import, runs the kernels on CPU
-tensors, as the tests do.
+`attention` has attention and the store into the cache, `rows` the steps between the matrices, and `quantized` the
+products with int8 and int4 matrices; float matrices are left to cuBLAS. `TRITON_INTERPRET=1`, set before the import,
+runs the kernels on CPU tensors, as the tests do.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 class Triton(Backend):
-    """Half or single precision."""
+    """Takes half and single precision."""
 
     name = "triton"
 
     def linear(self, x: Tensor, weight: Matrix, bias: Tensor | None) -> Tensor | None:
-        """A few rows times a matrix of codes. With many rows the codes become floats, and cuBLAS multiplies."""
+        """Takes few rows times a matrix of codes. For many rows the codes are widened and cuBLAS multiplies."""
         if not isinstance(weight, PackedWeight) or not 0 < len(x) <= quantized.MAX_ROWS:
             return None
         if x.dtype not in _DTYPES or not x.is_contiguous() or not _reachable(x, *weight.tensors):
@@ -52,7 +52,7 @@ class Triton(Backend):
     def rotated_attention(
         self, heads: Tensor, n_heads: int, cos: Tensor, sin: Tensor, kv: PagedKV, layer: int
     ) -> Tensor | None:
-        """One kernel that turns and stores, then attention."""
+        """One kernel for RoPE and the store, then attention."""
         if not (_takes_rows(heads, cos, sin) and heads.shape[2] % 2 == 0):
             return None
         if not (_takes_store(heads, kv, layer) and _takes_attention(heads, kv, layer)):
@@ -62,7 +62,7 @@ class Triton(Backend):
 
 
 def _takes_rows(x: Tensor, *others: Tensor) -> bool:
-    """Rows that follow each other in memory."""
+    """Whether the rows are contiguous."""
     tensors = (x, *others)
     dense = all(t.is_contiguous() and t.dtype in _DTYPES for t in tensors) and x.numel() > 0
     return dense and _reachable(*tensors)
@@ -75,7 +75,7 @@ def _takes_store(k: Tensor, kv: PagedKV, layer: int) -> bool:
 
 
 def _takes_attention(q: Tensor, kv: PagedKV, layer: int) -> bool:
-    """At least one sequence."""
+    """Whether the inputs fit, with at least one sequence."""
     keys, values = kv.layers[layer]
     tensors = (keys, values, kv.block_tables, kv.query_lens, kv.context_lens)
     dense = all(tensor.is_contiguous() for tensor in tensors) and q.stride(2) == 1
@@ -84,7 +84,7 @@ def _takes_attention(q: Tensor, kv: PagedKV, layer: int) -> bool:
 
 
 def _reachable(*tensors: Tensor) -> bool:
-    """On the GPU, or interpreted."""
+    """Whether all tensors are on the GPU, or Triton interprets."""
     return attention.INTERPRETED or all(tensor.is_cuda for tensor in tensors)
 
 

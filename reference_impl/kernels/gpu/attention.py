@@ -1,10 +1,10 @@
-"""Triton kernels: attention over paged keys and values, and storing new ones.
+"""Triton kernels for attention over paged keys and values, and for storing new ones.
 
-A program takes one KV head and a tile of rows: a few new tokens of one sequence times the query heads that share the
-head, so that keys and values are read once for all of them (one kernel for decode, verification and prefill chunks).
-With few sequences a long context is split over several programs and their results are merged by their log-sums: Flash-
-Decoding (Dao et al. 2023), on the online softmax of FlashAttention (Dao et al. 2022). Grids and buffers depend on
-shapes alone and tables stay on the device, so a step can be captured in a CUDA graph.
+A program takes one KV head and a tile of rows: a few new tokens of one sequence, times the query heads that share the
+KV head, so that keys and values are read once for all of these. One kernel serves decode, verification and prefill
+chunks. If there are few sequences, a long context is split over several programs, whose results are merged by their
+log-sums: Flash-Decoding (Dao et al. 2023), on the online softmax of FlashAttention (Dao et al. 2022). Grids and buffers
+depend only on shapes, and tables stay on the device, so a step can be captured in a CUDA graph.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from torch import Tensor
 
 from reference_impl.kernels.paged import PagedKV
 
-KEYS = 64  # keys a step of the inner loop, at most
+KEYS = 64  # most keys in a step of the inner loop
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def paged_attention(q: Tensor, kv: PagedKV, layer: int) -> Tensor:
-    """As `kernels.paged_attention`. Blocks and lengths are not checked: that would wait for the device."""
+    """As `kernels.paged_attention`, without a check of blocks and lengths, which would wait for the device."""
     k_cache, v_cache = kv.layers[layer]
     n_tokens, n_heads, head_dim = q.shape
     _, n_kv_heads, block_size, _ = k_cache.shape
     n_seqs, max_blocks = kv.block_tables.shape
     group = triton.next_power_of_2(n_heads // n_kv_heads)
-    rows = max(16 if n_tokens <= 4 * n_seqs else 64, group)  # tl.dot wants at least 16
+    rows = max(16 if n_tokens <= 4 * n_seqs else 64, group)  # tl.dot needs at least 16
     tokens = rows // group
-    tiles = min(n_tokens, n_tokens // tokens + n_seqs)  # at least as many as the sequences need
+    tiles = min(n_tokens, n_tokens // tokens + n_seqs)  # an upper bound: each sequence fills whole tiles
     splits = _splits(tiles * n_kv_heads, triton.cdiv(max_blocks * block_size, KEYS), q.device)
     out = torch.empty((n_tokens, n_heads, head_dim), dtype=q.dtype, device=q.device)
     partial = torch.empty((splits, n_tokens, n_heads, head_dim), dtype=torch.float32, device=q.device)
@@ -57,12 +57,12 @@ def paged_attention(q: Tensor, kv: PagedKV, layer: int) -> Tensor:
 
 
 def keys_at_once(dtype: torch.dtype, width: int) -> int:
-    """Keys a step of the inner loop: fewer of wide float32 heads, so that they fit an RTX card's shared memory too."""
+    """Keys in a step of the inner loop: fewer for wide float32 heads, to fit an RTX card's shared memory too."""
     return KEYS // 2 if dtype is torch.float32 and width >= 128 else KEYS
 
 
 def store_kv(k: Tensor, v: Tensor, kv: PagedKV, layer: int) -> None:
-    """As `kernels.store_kv`; slots are not checked."""
+    """As `kernels.store_kv`, without a check of slots."""
     k_cache, v_cache = kv.layers[layer]
     n_tokens, n_kv_heads, head_dim = k.shape
     _store[(n_tokens, n_kv_heads)](
@@ -74,7 +74,7 @@ def store_kv(k: Tensor, v: Tensor, kv: PagedKV, layer: int) -> None:
 
 
 def _splits(programs: int, most: int, device: torch.device) -> int:
-    """How many parts to split each context into: enough programs for every multiprocessor twice, few to merge."""
+    """How many parts to split each context into: enough programs for every multiprocessor twice, few parts to merge."""
     wanted = triton.cdiv(2 * _multiprocessors(device), programs)
     return int(triton.next_power_of_2(max(1, min(wanted, most, 64))))
 
@@ -84,7 +84,7 @@ def _multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
 
 
-# A server's batches change all the time, so none of these numbers may be compiled into the kernel.
+# A server's batches change all the time, so these numbers must not be compiled into the kernel.
 @triton.jit(do_not_specialize=["n_tokens", "n_seqs", "max_blocks"])
 def _attention(  # type: ignore[no-untyped-def]
     q,
@@ -113,10 +113,10 @@ def _attention(  # type: ignore[no-untyped-def]
     STEP: tl.constexpr,
     WIDEN: tl.constexpr,
 ):
-    """One tile of rows against one part of its sequence's context -> unnormalised partial outputs and log-sums."""
+    """Attention of one tile of rows to one part of its sequence's context: partial outputs and log-sums."""
     tile, kv_head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
 
-    # Which sequence is this tile of? Sequences fill whole tiles; some tiles at the end may be spare.
+    # Find the tile's sequence. A sequence fills whole tiles; tiles at the end may be unused.
     seqs = tl.arange(0, SEQS)
     lens = tl.load(query_lens + seqs, mask=seqs < n_seqs, other=0)
     tiles = (lens + TOKENS - 1) // TOKENS
@@ -125,8 +125,8 @@ def _attention(  # type: ignore[no-untyped-def]
         return
     n_new = tl.sum(tl.where(seqs == seq, lens, 0))
     n_context = tl.load(context_lens + seq)
-    first_row = tl.sum(tl.where(seqs < seq, lens, 0))  # of the sequence among the packed tokens
-    first_new = (tile - tl.sum(tl.where(seqs < seq, tiles, 0))) * TOKENS  # of the tile in the sequence's new tokens
+    first_row = tl.sum(tl.where(seqs < seq, lens, 0))  # the sequence's first among the packed tokens
+    first_new = (tile - tl.sum(tl.where(seqs < seq, tiles, 0))) * TOKENS  # the tile's first of these
 
     # A row is a token and a head, both padded to powers of two.
     rows = tl.arange(0, TOKENS * GROUP)
@@ -141,7 +141,7 @@ def _attention(  # type: ignore[no-untyped-def]
     ).to(k_cache.dtype.element_ty)
     position = n_context - n_new + new
 
-    # This part of the context, no further than the tile's last token may look.
+    # This part of the context, as far as the tile's last token may attend.
     seen = tl.minimum(n_context, n_context - n_new + first_new + TOKENS)
     span = tl.cdiv(tl.cdiv(seen, STEP), SPLITS) * STEP
     top = tl.full((TOKENS * GROUP,), float("-inf"), tl.float32)
@@ -154,7 +154,7 @@ def _attention(  # type: ignore[no-untyped-def]
         inside = (key < seen)[:, None] & (columns < HEAD_DIM)[None, :]
         keys = tl.load(k_cache + place[:, None] + columns[None, :], mask=inside, other=0.0)
         values = tl.load(v_cache + place[:, None] + columns[None, :], mask=inside, other=0.0)
-        if WIDEN:  # the interpreter takes bfloat16 for integers in a product
+        if WIDEN:  # the interpreter would multiply bfloat16 as integers
             queries, keys, values = queries.to(tl.float32), keys.to(tl.float32), values.to(tl.float32)
         scores = tl.dot(queries, tl.trans(keys), input_precision="ieee") * scale
         scores = tl.where(key[None, :] <= position[:, None], scores, float("-inf"))
@@ -180,7 +180,7 @@ def _attention(  # type: ignore[no-untyped-def]
 def _merge(  # type: ignore[no-untyped-def]
     partial, log_sum, out, n_tokens, n_heads, HEAD_DIM: tl.constexpr, SPLITS: tl.constexpr, WIDTH: tl.constexpr
 ):
-    """Weighs the parts' outputs by their share of the whole softmax sum."""
+    """Adds up the parts' outputs, each weighed by its share of the softmax sum."""
     row = tl.program_id(0).to(tl.int64) * n_heads + tl.program_id(1)
     splits, columns = tl.arange(0, SPLITS), tl.arange(0, WIDTH)
     index = splits.to(tl.int64) * n_tokens * n_heads + row
@@ -211,7 +211,7 @@ def _store(  # type: ignore[no-untyped-def]
     BLOCK_SIZE: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
-    """One token's key and value of one head into their slot."""
+    """Writes the key and value of one token and head into their slot."""
     token, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     slot = tl.load(slots + token)
     if slot < 0:

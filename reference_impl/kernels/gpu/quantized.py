@@ -1,9 +1,9 @@
 """Triton kernel for decode: one or a few rows of x times an int8 or int4 matrix that is never widened in memory.
 
-A program takes some weight rows and walks along them: codes come from memory as they are stored, become floats in
-registers, are multiplied by x, and each group's sum by its scale. One row of x is plain arithmetic. More rows, padded
-to sixteen, go to the tensor cores in x's own 16 bits, in which codes are exact (float32 is multiplied as such). Many
-rows (a prefill) are not for this kernel: there the arithmetic counts, not the bytes.
+A program walks along some weight rows. It loads codes as they are stored, converts them in registers, multiplies them
+by x, and multiplies each group's sum by its scale. One row of x is multiplied by plain arithmetic. More rows, padded to
+sixteen, go to the tensor cores in x's own 16-bit dtype, which represents codes exactly (float32 stays float32). Many
+rows (a prefill) are not for this kernel: there arithmetic counts, not bytes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from torch import Tensor
 from reference_impl.kernels.gpu.attention import INTERPRETED
 from reference_impl.kernels.packed import PackedWeight
 
-MAX_ROWS = 16  # of x
-WEIGHT_ROWS = 16  # that a program takes
+MAX_ROWS = 16  # most rows of x
+WEIGHT_ROWS = 16  # rows of the matrix that a program takes
 
 
 def linear(x: Tensor, weight: PackedWeight, bias: Tensor | None) -> Tensor:
@@ -71,7 +71,7 @@ def _linear(  # type: ignore[no-untyped-def]
     for start in range(0, stored, STEP):
         group = start // width
         scale = tl.load(scales + row * groups + group, mask=inside, other=0.0)
-        if INT4:  # a block of 16 bytes: its lower halves are 16 codes, its upper halves the next 16
+        if INT4:  # in a block of 16 bytes the lower halves are 16 codes, the upper halves the next 16
             place = tl.arange(0, STEP // 2)
             byte = tl.load(
                 codes + row[:, None] * (stored // 2) + start // 2 + place[None, :],
@@ -108,7 +108,7 @@ def _linear(  # type: ignore[no-untyped-def]
 def _products(  # type: ignore[no-untyped-def]
     x, code, place, group, x_rows, n, columns, group_size, width, X_ROWS: tl.constexpr, WIDEN: tl.constexpr
 ):
-    """code [weight rows, step] times the values of x that belong to these places, and the sums of those values."""
+    """(codes [weight rows, step] times the values of x at these places, the sums of those values)."""
     inside_group = place - group * width
     column = group * group_size + inside_group
     real = (inside_group < group_size) & (column < columns)
@@ -118,7 +118,7 @@ def _products(  # type: ignore[no-untyped-def]
     sums = tl.sum(values.to(tl.float32), 1)
     if X_ROWS == 1:
         part = tl.sum(code * values.to(tl.float32), 1)[:, None]
-    elif WIDEN:  # the interpreter takes bfloat16 for integers in a product
+    elif WIDEN:  # the interpreter would multiply bfloat16 as integers
         part = tl.dot(code, tl.trans(values.to(tl.float32)), input_precision="ieee")
     else:
         part = tl.dot(code.to(values.dtype), tl.trans(values), input_precision="ieee")

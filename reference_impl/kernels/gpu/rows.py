@@ -1,8 +1,8 @@
-"""Triton kernels for the small steps between the matrices, one program a row or head: each is one pass over memory.
+"""Triton kernels for the small steps between the matrices; a program takes one row or head.
 
-In plain PyTorch a layer has some fifteen such steps, each of which reads and writes its rows and costs a launch; fused
-there are four: residual and RMSNorm (twice), RoPE with the store into the cache, and SiLU times gate. Arithmetic in
-float32, one rounding at the end.
+In plain PyTorch a layer has some fifteen such steps, and each one reads and writes its rows and costs a launch. Fused
+there are four, each one pass over memory: residual and RMSNorm (twice), RoPE with the store into the cache, and SiLU
+times gate. Arithmetic is float32, rounded once at the end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reference_impl.kernels.paged import PagedKV
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """As `kernels.rms_norm`, for rows that follow each other."""
+    """As `kernels.rms_norm`, for contiguous rows."""
     out = torch.empty_like(x)
     n = x.numel() // x.shape[-1]
     _launch_norm(x, x, weight, x, out, n, eps, add=False)
@@ -47,9 +47,9 @@ def silu_mul(x: Tensor) -> Tensor:
 
 
 def rotate_and_store(heads: Tensor, n_heads: int, cos: Tensor, sin: Tensor, kv: PagedKV, layer: int) -> Tensor:
-    """Rotated queries [n, n_heads, head_dim]; rotated keys, and values, go into their slots. Slots are not checked.
+    """Rotated queries [n, n_heads, head_dim]. Stores rotated keys, and values, in their slots, which are not checked.
 
-    heads [n, n_heads + 2 n_kv_heads, head_dim], rows that follow each other; cos and sin [n, 1, head_dim].
+    heads [n, n_heads + 2 n_kv_heads, head_dim], contiguous; cos and sin [n, 1, head_dim].
     """
     k_cache, v_cache = kv.layers[layer]
     n, n_all, head_dim = heads.shape
@@ -74,7 +74,7 @@ def _norm(  # type: ignore[no-untyped-def]
     values = tl.load(x + row + columns, mask=inside, other=0.0).to(tl.float32)
     if ADD:
         values += tl.load(delta + row + columns, mask=inside, other=0.0).to(tl.float32)
-        rounded = values.to(sums.dtype.element_ty)  # what the next layer will read is what is normalised
+        rounded = values.to(sums.dtype.element_ty)  # normalise what the next layer will read
         tl.store(sums + row + columns, rounded, mask=inside)
         values = rounded.to(tl.float32)
     scale = 1.0 / tl.sqrt(tl.sum(values * values, 0) / width + eps)
@@ -107,7 +107,7 @@ def _rotate_and_store(  # type: ignore[no-untyped-def]
     BLOCK_SIZE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """One head of one token: its two halves turned (a value head: copied), and written where they belong."""
+    """Turns one head of one token (copies a value head), and writes it where it belongs."""
     token, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     columns = tl.arange(0, BLOCK)
     inside = columns < HALF
