@@ -1,1 +1,1 @@
-"""Helpers that several rooms share: command lines, the type of a clock, optional packages, errors."""
+"""Helpers that several rooms share: command lines, whole files, the type of a clock, optional packages, errors."""

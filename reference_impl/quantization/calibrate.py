@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -23,6 +22,7 @@ from tqdm import tqdm
 
 from reference_impl.cache.recompute import Recompute
 from reference_impl.common.errors import WeightsError
+from reference_impl.common.files import written_whole
 from reference_impl.model.llama import Layer, Linear, Llama
 from reference_impl.quantization.awq import Inputs, scale_layer
 from reference_impl.quantization.forward import PASS_TOKENS, advance, enter, packed
@@ -194,9 +194,8 @@ def _open_folder(folder: Path, fingerprint: dict[str, str]) -> None:
             raise ValueError(f"{folder}: holds a run with another {' and '.join(differs)}; take another folder")
         return
     folder.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text(json.dumps(fingerprint))
-    os.replace(unfinished, path)
+    with written_whole(path) as part:
+        part.write_text(json.dumps(fingerprint))
 
 
 def _kept(layer: Layer) -> dict[str, Tensor]:
@@ -211,9 +210,8 @@ def _save_layer(path: Path, layer: Layer, weights: dict[str, QuantizedWeight]) -
         tensors[f"{name}.q"], tensors[f"{name}.scales"] = weight.q.cpu().contiguous(), weight.scales.cpu().contiguous()
         if weight.zeros is not None:
             tensors[f"{name}.zeros"] = weight.zeros.cpu().contiguous()
-    unfinished = path.with_suffix(".unfinished")
-    save_file(tensors, unfinished)
-    os.replace(unfinished, path)
+    with written_whole(path) as part:
+        save_file(tensors, part)
 
 
 def _load_layer(path: Path, layer: Layer, recipe: Recipe) -> dict[str, QuantizedWeight]:

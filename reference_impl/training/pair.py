@@ -13,6 +13,7 @@ import torch
 
 from reference_impl.checkpoints.folder import save
 from reference_impl.checkpoints.tokenizer import Tokenizer
+from reference_impl.common.files import written_whole
 from reference_impl.model.llama import Llama
 from reference_impl.training.bpe import train_bpe
 from reference_impl.training.corpus import Stream, encode
@@ -66,9 +67,8 @@ def _stream(training: list[Document], tokenizer: Tokenizer, work: Path) -> Strea
         text.update(f"{document.name}\0{document.text}\0".encode())
     path = work / f"tokens-{text.hexdigest()[:16]}.npy"
     if not path.is_file():
-        unfinished = work / "tokens.part.npy"
-        np.save(unfinished, encode(training, tokenizer).tokens)
-        unfinished.rename(path)
+        with written_whole(path) as part, part.open("wb") as file:
+            np.save(file, encode(training, tokenizer).tokens)
     return Stream(np.load(path))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from torch.nn import functional as F  # noqa: N812
 from tqdm import tqdm
 
 from reference_impl.common.errors import WeightsError
+from reference_impl.common.files import written_whole
 from reference_impl.model.llama import Layer, Llama
 from reference_impl.training.corpus import Stream
 from reference_impl.training.muon import Muon
@@ -133,9 +133,8 @@ class Trainer:
             "muon": self.muon.state_dict(),
             "adam": self.adam.state_dict(),
         }
-        unfinished = path.with_name(path.name + ".part")
-        torch.save(state, unfinished)
-        os.replace(unfinished, path)
+        with written_whole(path) as part:
+            torch.save(state, part)
 
     def _resume(self, path: Path) -> None:
         try:

@@ -7,7 +7,6 @@ one instruction).
 
 from __future__ import annotations
 
-import os
 import statistics
 import threading
 import time
@@ -18,6 +17,8 @@ from typing import Any
 import gguf
 import numpy as np
 import torch
+
+from reference_impl.common.files import written_whole
 
 KINDS = {
     "fp32": gguf.LlamaFileType.ALL_F32,
@@ -35,13 +36,16 @@ def write_floats(source: Path, target: Path, dtype: str) -> Path:
 
     Made once; appears whole or not at all.
     """
-    if target.is_file():
-        return target
-    reader = gguf.GGUFReader(source)
-    unfinished = target.with_suffix(f".{os.getpid()}")
+    if not target.is_file():
+        with written_whole(target) as part:
+            _write_floats(gguf.GGUFReader(source), part, dtype)
+    return target
+
+
+def _write_floats(reader: gguf.GGUFReader, path: Path, dtype: str) -> None:
     architecture = reader.get_field("general.architecture")
     assert architecture is not None
-    writer = gguf.GGUFWriter(unfinished, architecture.contents())
+    writer = gguf.GGUFWriter(path, architecture.contents())
     for name, field in reader.fields.items():
         if name.startswith("GGUF.") or name in ("general.architecture", "general.file_type"):
             continue
@@ -61,8 +65,6 @@ def write_floats(source: Path, target: Path, dtype: str) -> Path:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    os.replace(unfinished, target)
-    return target
 
 
 class LlamaCpp:

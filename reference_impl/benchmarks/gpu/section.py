@@ -15,7 +15,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from reference_impl.benchmarks.harness.result import Result, Save, Section, finite, replace_file
+from reference_impl.benchmarks.harness.result import Result, Save, Section, finite
 from reference_impl.common import cli
 
 REFUSED = 2  # the exit status that refuses the card
@@ -44,7 +44,7 @@ def work(path: Path, measure: Measure, header: Callable[[], Result]) -> int:
 
     def save(section: Section) -> None:
         result.sections = [finite(section)]
-        replace_file(path, result.to_json())
+        result.write_to(path)
 
     try:
         result = header()
@@ -54,7 +54,7 @@ def work(path: Path, measure: Measure, header: Callable[[], Result]) -> int:
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(place.filename).name}, line {place.lineno}"
         result.settings["failed"] = f"{type(error).__name__}: {cli.one_line(error)} ({where})"
-        replace_file(path, result.to_json())
+        result.write_to(path)
         return 1
     return 0
 

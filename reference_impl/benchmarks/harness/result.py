@@ -9,11 +9,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from reference_impl.common.files import written_whole
 
 FORMAT = 1
 
@@ -102,8 +103,13 @@ class Result:
         folder.mkdir(parents=True, exist_ok=True)
         slug = "".join(c if c.isalnum() else "-" for c in str(self.hardware["name"]).lower())
         path = folder / f"{'-'.join([*filter(None, slug.split('-')), self.date, *parts])}.json"
-        replace_file(path, self.to_json())
+        self.write_to(path)
         return path
+
+    def write_to(self, path: Path) -> None:
+        """Writes this file; a reader never meets half of it."""
+        with written_whole(path) as part:
+            part.write_text(self.to_json(), encoding="utf-8")
 
 
 def finite(section: Section) -> Section:
@@ -125,10 +131,3 @@ def finite(section: Section) -> Section:
         for target in section.targets
     ]
     return dataclasses.replace(section, rows=rows, targets=targets, notes=notes)
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Writes a file as a whole: a reader, or a crash, meets the old text or the new one."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)

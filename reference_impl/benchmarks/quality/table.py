@@ -8,7 +8,6 @@ layers are kept in a folder, so an interrupted table goes on where it was.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -29,6 +28,7 @@ from reference_impl.benchmarks.quality.held_out import Amount, HeldOut, Material
 from reference_impl.bounds.config import ModelConfig
 from reference_impl.checkpoints import weights
 from reference_impl.checkpoints.tokenizer import Tokenizer
+from reference_impl.common.files import written_whole
 from reference_impl.model.llama import Llama
 from reference_impl.quantization import gguf_blocks
 from reference_impl.quantization.calibrate import LINEARS, METHODS, Recipe, quantize_layers
@@ -133,7 +133,8 @@ def measure(
         row |= _quality(model, states, reference, given, tokenizer)
         row["cpu_seconds"] = round(time.process_time() - used, 1)
         section.rows.append(row)
-        _write_whole(done, json.dumps(row))
+        with written_whole(done) as part:
+            part.write_text(json.dumps(row))
         shutil.rmtree(layers, ignore_errors=True)
         say(f"{config.name}, {name}: KL {row['kl']:.4f} nats a token ({time.perf_counter() - started:.0f} s)")
     rates = {} if speed is None else speed(source, recipes)
@@ -236,9 +237,3 @@ def _notes(section: Section, given: Material, amount: Amount, order: Sequence[st
             " the other grids are honest, relative to these weights"
         )
     return notes
-
-
-def _write_whole(path: Path, text: str) -> None:
-    unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text(text)
-    os.replace(unfinished, path)
