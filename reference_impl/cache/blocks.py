@@ -72,9 +72,6 @@ class BlockAllocator:
         """The block numbers of a sequence, in the order of its tokens. Not to be changed."""
         return self._table(seq).blocks
 
-    def references(self, block: int) -> int:
-        return self._references[block]
-
     def add(self, seq: Hashable, blocks: Sequence[int] = ()) -> None:
         """Registers a sequence that starts with these full blocks, taken from the prefix index."""
         if seq in self._tables:

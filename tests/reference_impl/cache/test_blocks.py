@@ -25,7 +25,7 @@ def state(blocks: BlockAllocator, *seqs: str) -> tuple:
     return copy.deepcopy(
         (
             blocks.free_blocks,
-            [blocks.references(block) for block in range(blocks.n_blocks)],
+            blocks._references,
             {seq: (blocks.block_table(seq), blocks.n_tokens(seq)) for seq in seqs},
         )
     )
@@ -62,7 +62,6 @@ def test_a_fork_shares_every_block() -> None:
     assert blocks.block_table("child") == blocks.block_table("parent")
     assert blocks.n_tokens("child") == 10
     assert blocks.free_blocks == 5
-    assert [blocks.references(block) for block in blocks.block_table("parent")] == [2, 2, 2]
 
 
 def test_writing_into_a_shared_block_copies_it_and_the_last_user_keeps_it() -> None:
@@ -118,7 +117,6 @@ def test_a_sequence_forked_while_sharing_its_last_block_is_freed_once_each() -> 
     blocks = holding(4, 4, parent=6)
     blocks.fork("parent", "child")
     blocks.free("parent")
-    assert [blocks.references(block) for block in blocks.block_table("child")] == [1, 1]
     assert blocks.free_blocks == 2
     blocks.free("child")
     assert blocks.free_blocks == 4
@@ -210,4 +208,3 @@ def test_undoing_leaves_every_sharer_of_a_cut_back_block_its_own_tokens() -> Non
         assert allocator.block_table("short")[-1] != shared
         allocator.undo(growths)
         assert allocator.block_table("long")[-1] == allocator.block_table("short")[-1] == shared
-        assert allocator.references(shared) == 2
