@@ -7,7 +7,7 @@ one after the feed-forward network (Shoeybi et al. 2019, "Megatron-LM", section 
 
 For example, Llama 3 70B in bf16 has 141.1 GB of weights: one H100 cannot hold them, and with its bandwidth a step would
 take at least 42.1 ms. Two ranks read their halves at the same time, in 21.1 ms (`weight_bytes` and `step_seconds` of
-`bounds.arithmetic`; `share` counts what each rank holds). Standard library only.
+`bounds.arithmetic`). Standard library only.
 """
 
 from dataclasses import dataclass, replace
@@ -67,29 +67,4 @@ def rank_slices(config: ModelConfig, rank: int, n_ranks: int) -> Slices:
         kv_heads=range(kv_start, kv_start + part.n_kv_heads),
         d_ff=consecutive(part.d_ff),
         vocab=consecutive(part.vocab_size) if vocab_is_split else range(config.vocab_size),
-    )
-
-
-@dataclass(frozen=True)
-class Share:
-    """What one of `n_ranks` ranks holds and exchanges, in bytes."""
-
-    n_ranks: int
-    weight_bytes: float  # norms are on every rank
-    kv_bytes_per_token: float  # of context; its own KV heads
-    reduced_bytes_per_layer: float  # all-reduced for each token in each layer: d_model values, twice
-    reduced_bytes: float  # the same for a whole pass over one token: all layers, and the embedding
-
-
-def share(config: ModelConfig, n_ranks: int, bytes_per_value: float = 2) -> Share:
-    """Each rank's share of a model whose weights, activations and KV cache take `bytes_per_value` a number."""
-    part = rank_config(config, n_ranks)
-    once = config.d_model * bytes_per_value if n_ranks > 1 else 0.0
-    embedding = once if part.vocab_size < config.vocab_size else 0.0
-    return Share(
-        n_ranks=n_ranks,
-        weight_bytes=part.n_params * bytes_per_value,
-        kv_bytes_per_token=part.kv_bytes_per_token(bytes_per_value),
-        reduced_bytes_per_layer=2 * once,
-        reduced_bytes=2 * config.n_layers * once + embedding,
     )

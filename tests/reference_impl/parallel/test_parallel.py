@@ -19,7 +19,7 @@ from reference_impl.checkpoints import weights
 from reference_impl.common.errors import WeightsError
 from reference_impl.model.llama import Llama
 from reference_impl.parallel.ranks import RankError, run_ranks, same_seed
-from reference_impl.parallel.sharding import rank_config, rank_slices, share
+from reference_impl.parallel.sharding import rank_config, rank_slices
 from reference_impl.parallel.tensor_parallel import slices
 
 LLAMA_70B = MODELS["llama-3-70b"]
@@ -139,14 +139,14 @@ def test_a_tensor_that_was_split_already_is_refused() -> None:
         list(slices(half.items(), cases.PLAIN, 0, 2))
 
 
-# --- The 70B question: what a share holds and exchanges ---------------------------------------------------------------
+# --- The 70B question: what a rank holds ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n_ranks", "milliseconds"), [(1, 42.1), (2, 21.1)])
 def test_70b_in_bf16_reads_its_weights_in_42_ms_on_one_h100_and_21_ms_on_two(n_ranks: int, milliseconds: float) -> None:
     bandwidth = GPUS["h100-sxm"].bandwidth
-    held = share(LLAMA_70B, n_ranks)
-    alone = arithmetic.step_seconds(held.weight_bytes, 0, bandwidth, 1)
+    held = 2 * rank_config(LLAMA_70B, n_ranks).n_params
+    alone = arithmetic.step_seconds(held, 0, bandwidth, 1)
     paper = arithmetic.step_seconds(arithmetic.weight_bytes(LLAMA_70B.n_params, 16), 0, bandwidth, n_ranks)
     assert round(alone * 1e3, 1) == milliseconds
     assert alone == pytest.approx(paper, rel=1e-4)
@@ -155,26 +155,20 @@ def test_70b_in_bf16_reads_its_weights_in_42_ms_on_one_h100_and_21_ms_on_two(n_r
 def test_70b_weighs_141_gb_and_two_ranks_hold_that_and_one_more_copy_of_the_norms() -> None:
     whole = arithmetic.weight_bytes(LLAMA_70B.n_params, 16)
     assert round(whole / 1e9, 1) == 141.1
-    assert share(LLAMA_70B, 1).weight_bytes == whole
-    assert 2 * share(LLAMA_70B, 2).weight_bytes - whole == 161 * 8192 * 2  # two norms in each of 80 layers, and a last
+    two_halves = 2 * 2 * rank_config(LLAMA_70B, 2).n_params
+    assert two_halves - whole == 161 * 8192 * 2  # two norms in each of 80 layers, and a last
 
 
-def test_a_share_counts_what_a_rank_of_70b_really_holds() -> None:
+def test_the_shape_of_a_rank_counts_the_weights_that_it_really_holds() -> None:
     for n_ranks in (2, 8):
-        model = Llama(rank_config(LLAMA_70B, n_ranks), torch.bfloat16, "meta")  # shapes only, no memory
-        held = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
-        assert share(LLAMA_70B, n_ranks).weight_bytes == held
-
-
-def test_70b_all_reduces_two_times_8192_values_a_layer_for_each_token() -> None:
-    held = share(LLAMA_70B, 2)
-    assert held.reduced_bytes_per_layer == 2 * 8192 * 2
-    assert held.reduced_bytes == 80 * 32_768 + 16_384  # and one for the embedding
-    assert share(LLAMA_70B, 1).reduced_bytes == 0
+        part = rank_config(LLAMA_70B, n_ranks)
+        model = Llama(part, torch.bfloat16, "meta")  # shapes only, no memory
+        assert part.n_params == sum(parameter.numel() for parameter in model.parameters())
 
 
 def test_the_kv_cache_divides_only_as_far_as_there_are_kv_heads() -> None:
-    assert [share(LLAMA_70B, n).kv_bytes_per_token for n in (1, 2, 8, 16)] == [327_680, 163_840, 40_960, 40_960]
+    kept = [rank_config(LLAMA_70B, n).kv_bytes_per_token() for n in (1, 2, 8, 16)]
+    assert kept == [327_680, 163_840, 40_960, 40_960]
 
 
 # --- The launcher -----------------------------------------------------------------------------------------------------
