@@ -1,4 +1,4 @@
-"""Bits in bytes: packing, FP8 with block scales, and GGUF's formats against the `gguf` package's own quantizer."""
+"""Bits in bytes: packing, and GGUF's formats against the `gguf` package's own quantizer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from reference_impl.quantization import gguf_blocks
-from reference_impl.quantization.fp8 import quantize_fp8
 from reference_impl.quantization.groupwise import pack_int4
 from reference_impl.quantization.packing import pack_bits, unpack_bits
 
@@ -52,54 +51,6 @@ def test_packing_names_what_does_not_fit():
         pack_bits(torch.zeros(1, 3), 3)
     with pytest.raises(ValueError, match="bits must be 2 to 8"):
         unpack_bits(torch.zeros(1, 3, dtype=torch.uint8), 9, 2)
-
-
-# --- FP8
-
-
-def test_e4m3_numbers_of_a_block_with_scale_1_come_back_and_others_go_to_the_nearest():
-    # largest 448: the scale is 1. Between 16 and 32 e4m3 has steps of 2, between 1 and 2 steps of 1/8
-    weight = torch.tensor([[448.0, 17.0, 19.0, 1.0625, 1.1875, 0.001953125, -448.0, 0.0]])
-    found = quantize_fp8(weight, "tensor")
-    assert found.scales.tolist() == [[1.0]]
-    assert found.dequantize().tolist() == [[448.0, 16.0, 20.0, 1.0, 1.25, 0.001953125, -448.0, 0.0]]  # ties to even
-
-
-@pytest.mark.parametrize("block", [(4, 4), (3, 5), (128, 128), "channel", "tensor"])
-def test_fp8_errs_by_at_most_a_sixteenth_of_the_weight_or_half_its_smallest_step(block):
-    weight = torch.randn(9, 13, generator=torch.Generator().manual_seed(0)) * torch.logspace(-6, 2, 13)
-    found = quantize_fp8(weight, block)
-    rows, columns = found.block
-    scales = found.scales.repeat_interleave(rows, 0)[:9].repeat_interleave(columns, 1)[:, :13]
-    allowed = torch.maximum(weight.abs() / 16, scales / 1024) * (1 + 1e-6)
-    assert ((found.dequantize() - weight).abs() <= allowed).all()
-
-
-def test_fp8_blocks_at_the_edges_are_smaller_and_a_block_of_zeros_comes_back():
-    weight = torch.zeros(5, 7)
-    weight[:4, :4] = 2.0
-    found = quantize_fp8(weight, (4, 4))
-    assert found.scales.tolist() == [[pytest.approx(2 / 448), 0.0], [0.0, 0.0]]
-    assert torch.equal(found.dequantize(), weight)
-    assert found.n_bytes == 35 + 4 * 4
-
-
-def test_fp8_refuses_what_is_not_finite_and_bad_blocks():
-    with pytest.raises(ValueError, match=r"weight\[0, 1\] is nan"):
-        quantize_fp8(torch.tensor([[1.0, float("nan")]]))
-    with pytest.raises(ValueError, match="both at least 1"):
-        quantize_fp8(torch.ones(2, 2), (0, 4))
-    with pytest.raises(ValueError, match="block must be"):
-        quantize_fp8(torch.ones(2, 2), "row")
-
-
-def test_one_outlier_costs_fp8_less_than_int8():
-    weight = torch.randn(1, 128, generator=torch.Generator().manual_seed(0))
-    weight[0, 5] = 100.0
-    small = torch.arange(128) != 5
-    fp8_error = (quantize_fp8(weight, "channel").dequantize() - weight)[0, small].norm()
-    int8_error = (torch.round(weight * 127 / 100) * 100 / 127 - weight)[0, small].norm()
-    assert fp8_error < int8_error / 5
 
 
 # --- GGUF
