@@ -56,6 +56,10 @@ class Tokenizer:
     def vocab_size(self) -> int:
         return self.backend.get_vocab_size(with_added_tokens=True)
 
+    def has_tokens_of(self, other: Tokenizer) -> bool:
+        """Whether every token has the same id in both, so that one model can guess the tokens of the other."""
+        return self.backend.get_vocab() == other.backend.get_vocab()
+
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
         """The ids of `text`. `add_special_tokens` adds what the model wants around a text (Llama 3: a first token).
 

@@ -72,7 +72,7 @@ def load_speculator(
     if options.draft == "ngram":
         return Speculator(NgramDraft(), length)
     draft, its_tokenizer = load(options.draft, model.embed.dtype, model.embed.device)
-    if its_tokenizer.backend.get_vocab() != tokenizer.backend.get_vocab():
+    if not its_tokenizer.has_tokens_of(tokenizer):
         raise ValueError(
             f"--draft {options.draft}: its tokenizer is not the model's, so its tokens mean something else"
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from reference_impl.benchmarks.harness.result import Section
 from reference_impl.benchmarks.speculation import costs, measure
@@ -23,7 +24,14 @@ from reference_impl.model.llama import Llama
 
 K = 4
 LENGTHS = (1, 2, 3, 4, 6, 8)  # tokens drafted a round
-TIMED_LENGTHS = (1, 4, 8)  # the others lie between
+TIMED_LENGTHS = (1, 4, 8)  # costs at the other lengths are interpolated
+SPEEDUP_COLUMNS = {
+    "plain_ms": "plain step ms",
+    "draft_cost": "a draft, steps",
+    "verify_cost": f"checking {K}, steps",
+    "predicted": "predicted ×",
+    "measured": "measured ×",
+}
 
 
 @dataclass(frozen=True)
@@ -114,11 +122,7 @@ def speedup(subjects: Sequence[Subject], say: Callable[[str], None]) -> Section:
             "target": "target",
             "draft": "draft",
             "kind": "text",
-            "plain_ms": "plain step ms",
-            "draft_cost": "a draft, steps",
-            "verify_cost": f"checking {K}, steps",
-            "predicted": "predicted ×",
-            "measured": "measured ×",
+            **SPEEDUP_COLUMNS,
             "same": "same answer",
         },
     )
@@ -137,9 +141,9 @@ def speedup(subjects: Sequence[Subject], say: Callable[[str], None]) -> Section:
                 subject.names
                 | {
                     "kind": kind,
-                    "plain_ms": _mean(run.costs.plain for run in runs) * 1e3,
-                    "draft_cost": _mean(run.costs.draft_cost for run in runs),
-                    "verify_cost": _mean(run.costs.verify_cost for run in runs),
+                    "plain_ms": fmean(run.costs.plain for run in runs) * 1e3,
+                    "draft_cost": fmean(run.costs.draft_cost for run in runs),
+                    "verify_cost": fmean(run.costs.verify_cost for run in runs),
                     # of all answers together, as the seconds add up
                     "predicted": _total(runs, lambda run: run.plain_seconds / run.predicted),
                     "measured": _total(runs, lambda run: run.plain_seconds / run.measured),
@@ -183,16 +187,7 @@ def batches(subjects: Sequence[Subject], say: Callable[[str], None]) -> Section:
     section = Section(
         "speculation_batch",
         f"The gain as the batch grows, code, {K} drafts a round",
-        {
-            "target": "target",
-            "draft": "draft",
-            "batch": "batch",
-            "plain_ms": "plain step ms",
-            "draft_cost": "a draft, steps",
-            "verify_cost": f"checking {K}, steps",
-            "predicted": "predicted ×",
-            "measured": "measured ×",
-        },
+        {"target": "target", "draft": "draft", "batch": "batch", **SPEEDUP_COLUMNS},
     )
     for subject in subjects:
         answers = _long(subject.answers["code"])
@@ -221,7 +216,7 @@ def subject(target: Loaded, draft: str, effort: Effort, clock: Clock = time.perf
     model: str | Llama = draft
     if draft != "ngram":
         model, its_tokenizer = load(draft)
-        if its_tokenizer.backend.get_vocab() != target.tokenizer.backend.get_vocab():
+        if not its_tokenizer.has_tokens_of(target.tokenizer):
             raise ValueError(f"{draft}: its tokenizer is not {target.model.config.name}'s")
     answers = {}
     for kind in KINDS:
@@ -258,11 +253,6 @@ def _at_length(found: Acceptance, curve: dict[int, costs.Costs]) -> float:
 def _long(answers: Sequence[Answer]) -> list[Answer]:
     """The longest first: an answer that ended at once cannot be timed."""
     return sorted(answers, key=lambda answer: -len(answer.tokens))
-
-
-def _mean(values: object) -> float:
-    numbers = list(values)  # type: ignore[call-overload]
-    return sum(numbers) / len(numbers)
 
 
 def _total(runs: Sequence[costs.Speedup], seconds: Callable[[costs.Speedup], float]) -> float:
