@@ -1,10 +1,10 @@
-"""Serving by arithmetic: how long must a step take, how much fits, what helps. Bounds to predict with before measuring.
+"""Serving by arithmetic: how long must a step take, how much fits, and what helps?
 
-Everything follows from two facts: a GPU computes so many FLOPs and moves so many bytes a second (`hardware`), and a
-step has to compute 2 FLOPs per parameter and token and to read each weight once. The functions here are the short
-formulas that fit on paper, and each says what it leaves out; `deployment` puts them together for one model on one kind
-of GPU, with a roofline for each kind of operator. Times are in seconds, sizes in bytes, 1 GB is 10^9 bytes. After
-Stanford CS336, lecture 10. Standard library only.
+Everything follows from two facts. A GPU computes so many FLOPs and moves so many bytes a second (`hardware`), and a
+step computes 2 FLOPs per parameter and token and reads each weight once. The functions here are the short formulas that
+fit on paper, and each says what it leaves out. `deployment` puts them together for one model on one kind of GPU, with a
+roofline for each kind of operator. Times are in seconds, sizes in bytes, and 1 GB is 10^9 bytes. After Stanford CS336,
+lecture 10. Standard library only.
 """
 
 import math
@@ -29,9 +29,9 @@ def attention_flops(n_layers: int, n_heads: int, head_dim: int, n_tokens: int) -
 def time_to_first_token(
     n_params: float, n_tokens: int, peak_flops: float, utilization: float, attention: float = 0.0
 ) -> float:
-    """Seconds of a compute-bound prefill at this share (0 to 1) of peak; `attention`: from `attention_flops`, or 0.
+    """Seconds of a compute-bound prefill at this share (0 to 1) of the peak; `attention`: from `attention_flops`, or 0.
 
-    It leaves out the reading of the weights, which takes longer than the arithmetic of a prompt of fewer tokens than
+    It leaves out the reading of the weights, which takes longer than the arithmetic if the prompt has fewer tokens than
     the ridge times the share. `Deployment.prefill_seconds` counts it.
     """
     _positive(peak_flops=peak_flops, utilization=utilization)
@@ -60,8 +60,8 @@ def decode_step(
 ) -> tuple[float, float]:
     """(seconds, tokens per second of the batch): a step reads the weights once and each sequence's own KV cache.
 
-    It leaves out arithmetic, and is right while the linear layers are memory-bound: with 16-bit weights, while the
-    batch is below the ridge. `Deployment.step` counts both.
+    It leaves out arithmetic. That is right while the linear layers are memory-bound, which with 16-bit weights means a
+    batch below the ridge. `Deployment.step` counts both.
     """
     _positive(weight_bytes=weight_bytes, bandwidth=bandwidth)
     if context < 0 or kv_bytes_per_token < 0:
@@ -72,10 +72,10 @@ def decode_step(
 
 @dataclass(frozen=True)
 class BatchRow:
-    """One line of the batch table."""
+    """One row of the batch table."""
 
     batch: int
-    bytes_read: float  # by a step: also what weights and caches take in memory
+    bytes_read: float  # by a step; weights and caches take as much in memory
     seconds: float
     tokens_per_second: float  # of all sequences together
 
@@ -116,7 +116,7 @@ def weight_bytes(n_params: int, bits: float, group_size: int | None = None, scal
 
 
 def gpus_needed(weight_bytes: float, memory_bytes: float) -> int:
-    """The fewest GPUs whose memories together hold the weights (add to them the KV cache that you want)."""
+    """The fewest GPUs whose memories together hold the weights. The KV cache comes on top."""
     _positive(weight_bytes=weight_bytes, memory_bytes=memory_bytes)
     return int(-(-weight_bytes // memory_bytes))
 
@@ -134,7 +134,7 @@ def step_seconds(weight_bytes: float, kv_bytes: float, bandwidth: float, n_gpus:
 
 
 def compute_bound_batch(n_params: float, weight_bytes: float, ridge: float) -> int:
-    """The smallest batch at which the linear layers of a decode step are compute-bound, at any length of context.
+    """The smallest batch at which the linear layers of a decode step are compute-bound, whatever the context.
 
     They read `weight_bytes` once and compute 2 FLOPs per parameter and sequence. With 16-bit weights it is the ridge.
     """
@@ -145,14 +145,14 @@ def compute_bound_batch(n_params: float, weight_bytes: float, ridge: float) -> i
 def crossing_batch(
     flops_per_sequence: float, bytes_per_sequence: float, shared_bytes: float, ridge: float
 ) -> int | None:
-    """The smallest batch whose step as a whole needs longer for its FLOPs than for its bytes; None if no batch does.
+    """The smallest batch whose step as a whole takes longer for its FLOPs than for its bytes; None if none does.
 
-    A sequence costs `flops_per_sequence` and reads `bytes_per_sequence` (its KV cache) beside `shared_bytes`, the
-    weights. With growing batch the intensity tends to flops / bytes of a sequence: no crossing below the ridge. The
-    linear layers alone cross earlier: `compute_bound_batch`.
+    A sequence costs `flops_per_sequence`, and reads `bytes_per_sequence` (its KV cache) beside the weights,
+    `shared_bytes`. As the batch grows, the intensity approaches flops / bytes of a sequence; if that is below the
+    ridge, nothing crosses. The linear layers alone cross earlier: `compute_bound_batch`.
     """
     _positive(flops_per_sequence=flops_per_sequence, ridge=ridge)
-    surplus = flops_per_sequence - ridge * bytes_per_sequence  # FLOPs that a sequence adds beyond what its bytes hide
+    surplus = flops_per_sequence - ridge * bytes_per_sequence  # FLOPs of a sequence that its bytes leave no time for
     return math.ceil(ridge * shared_bytes / surplus) if surplus > 0 else None
 
 
@@ -208,7 +208,7 @@ def best_draft_length(
         raise ValueError(f"at alpha {alpha} and cost {cost} longer drafts are better without end: give max_k")
     speedup = lambda k: speculative_speedup(alpha, k, cost, verify(k) if verify else 1.0)
     best, best_speedup, k = 0, speedup(0), 0
-    # No k from here on can beat the best one once even all 1 / (1 - α) tokens would come too late.
+    # A longer draft can bring at most 1 / (1 - α) tokens: stop when even those could not beat the best k.
     most_tokens = 1 / (1 - alpha) if alpha < 1 else math.inf
     while (max_k is None or k < max_k) and most_tokens / ((k + 1) * cost + 1) > best_speedup:
         k += 1

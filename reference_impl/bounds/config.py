@@ -68,7 +68,7 @@ class ModelConfig:
 
     @property
     def n_params_without_norms(self) -> int:
-        """Matrices and biases only: how Stanford CS336 (lecture 10) counts."""
+        """Matrices and biases only, as Stanford CS336 (lecture 10) counts."""
         q_width = self.n_heads * self.head_dim
         kv_width = self.n_kv_heads * self.head_dim
         attention = 2 * self.d_model * q_width + 2 * self.d_model * kv_width
@@ -79,7 +79,7 @@ class ModelConfig:
 
     @property
     def params_read_per_step(self) -> int:
-        """What a decode step must read: all but an untied input table, of which one row a token is looked up."""
+        """What a decode step must read: all but an untied input table, of which a token needs one row."""
         return self.n_params if self.tied else self.n_params - self.embedding_params
 
     def kv_bytes_per_token(self, bytes_per_value: float = 2) -> int:

@@ -1,10 +1,9 @@
-"""One model on one kind of GPU: all bounds of `arithmetic` for it, and which of the limits binds.
+"""One model on one kind of GPU: all bounds of `arithmetic` for it, and which limit binds.
 
-A step has three limits. It must read its bytes (bandwidth), compute its FLOPs (arithmetic), and its weights and caches
-must be in memory at all (capacity). Linear layers and attention run one after the other, so each has a roofline of its
-own (Williams, Waterman and Patterson, 2009) and their times add: reading the KV caches hides no arithmetic of the
-linear layers. Over several GPUs each holds and does an equal share, and communication comes on top. Standard library
-only.
+A step has three limits. It must read its bytes (bandwidth), compute its FLOPs (arithmetic), and have its weights and
+caches in memory (capacity). Linear layers and attention run one after the other, so each has a roofline of its own
+(Williams, Waterman and Patterson, 2009) and their times add up: reading KV caches hides no arithmetic of the linear
+layers. Of several GPUs each holds and does an equal share; communication comes on top. Standard library only.
 """
 
 from collections.abc import Callable
@@ -17,10 +16,10 @@ from reference_impl.bounds.hardware import Gpu
 
 @dataclass(frozen=True)
 class Operators:
-    """All operators of one kind in a pass: they read while they compute, so the slower of the two sets their time."""
+    """All operators of one kind in a pass. They read while they compute, so the slower of the two sets their time."""
 
-    memory_seconds: float  # that their bytes take
-    compute_seconds: float  # that their FLOPs take
+    memory_seconds: float  # to read their bytes
+    compute_seconds: float  # to compute their FLOPs
 
     @property
     def seconds(self) -> float:
@@ -37,7 +36,7 @@ class Step:
 
     linear: Operators
     attention: Operators
-    n_tokens: int  # that it yields, all sequences together
+    n_tokens: int  # that all sequences together get from it
 
     @property
     def seconds(self) -> float:
@@ -59,13 +58,13 @@ class Step:
 
     @property
     def limit(self) -> str:
-        """Which of the two the step as a whole needs longer for; its linear layers can be compute-bound earlier."""
+        """Which of the two takes the step as a whole longer. Its linear layers can be compute-bound earlier."""
         return "bandwidth" if self.memory_seconds >= self.compute_seconds else "arithmetic"
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """Weights of `weight_bits` (and a 16-bit scale per group, if there is a group size), KV values of `kv_bits`."""
+    """Weights of `weight_bits` (with a 16-bit scale per group, if there is a group size), KV values of `kv_bits`."""
 
     model: ModelConfig
     gpu: Gpu
@@ -95,7 +94,7 @@ class Deployment:
         return self.weight_bytes + batch * context * self.kv_bytes_per_token
 
     def max_sequences(self, context: int) -> int:
-        """Whole sequences of `context` tokens that fit beside the weights; 0 also where the weights do not fit."""
+        """Whole sequences of `context` tokens that fit beside the weights; 0 if the weights do not fit."""
         if not self.weights_fit:
             return 0
         return arithmetic.max_sequences(self.memory_bytes, self.weight_bytes, self.kv_bytes_per_token, context)
@@ -118,9 +117,9 @@ class Deployment:
         )
 
     def prefill_seconds(self, n_tokens: int, utilization: float = 0.5, attention: bool = True) -> float:
-        """Time to first token of a prompt at this share of peak, with or without causal attention.
+        """Time to first token of a prompt at this share of the peak, with or without causal attention.
 
-        A prompt that is too short to keep the arithmetic busy takes as long as the reading of the weights.
+        A prompt too short to keep the arithmetic busy takes as long as reading the weights.
         """
         model = self.model
         linear = self._operators(self.weight_bytes, arithmetic.prefill_flops(model.n_params, n_tokens), utilization)
@@ -135,11 +134,11 @@ class Deployment:
 
     @property
     def compute_bound_batch(self) -> int:
-        """The smallest batch at which the linear layers of a decode step are compute-bound, whether it fits or not."""
+        """The smallest batch at which the linear layers of a decode step are compute-bound, even if it does not fit."""
         return arithmetic.compute_bound_batch(self.model.n_params, self.weight_bytes, self.gpu.ridge)
 
     def crossing_batch(self, context: int) -> int | None:
-        """The smallest batch whose step as a whole computes longer than it reads, fitting or not; None if never."""
+        """The smallest batch whose step as a whole computes longer than it reads, even if it does not fit."""
         kv_bytes = context * self.kv_bytes_per_token
         return arithmetic.crossing_batch(self._flops_per_token(context), kv_bytes, self.weight_bytes, self.gpu.ridge)
 

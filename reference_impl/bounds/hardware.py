@@ -1,8 +1,8 @@
 """What a GPU can do at best: arithmetic per second, bytes per second, bytes of memory. Every bound divides by one.
 
-Figures are the vendors' data sheets: dense bf16 (not the doubled figure "with sparsity"), decimal units (1 GB is 10^9
-bytes). A driver may report another number, 85.5e9 bytes for an H100 of 80 GB, of which a program cannot have all.
-Standard library only.
+The figures are those of the vendors' data sheets: dense bf16 (not the doubled figure "with sparsity") and decimal units
+(1 GB is 10^9 bytes). A driver may report other memory, 85.5e9 bytes for an H100 of 80 GB, and a program never gets all
+of it. Standard library only.
 """
 
 from dataclasses import dataclass

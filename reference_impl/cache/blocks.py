@@ -1,9 +1,9 @@
-"""Block tables: which blocks of memory hold which tokens of which sequence. Pure bookkeeping, no tensor in sight.
+"""Block tables: which blocks of memory hold which tokens of which sequence. Bookkeeping alone, without tensors.
 
-Memory is cut into blocks of a few tokens. A sequence owns a table of block numbers, in order, and takes one more block
-only when its last is full, so less than one block a sequence is wasted. Several tables may name the same block: it is
-counted, and copied when one of the sharers writes into it (Kwon et al. 2023, section 4.3). With a prefix index, a
-block that no sequence uses any more keeps its contents until its room is needed.
+Memory is cut into blocks of a few tokens. A sequence has a table of block numbers, in order, and takes another block
+only when its last one is full, so it wastes less than one block. Several tables may contain the same block. Such a
+block is counted, and copied when one of its sequences writes into it (Kwon et al. 2023, section 4.3). With a prefix
+index, a block that no sequence uses any more keeps its contents until its room is needed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reference_impl.cache.prefix import PrefixIndex
 
 @dataclass(slots=True)
 class BlockTable:
-    """The blocks of one sequence; the last may be partly filled."""
+    """The blocks of one sequence; the last one may be partly filled."""
 
     blocks: list[int] = field(default_factory=list)
     n_tokens: int = 0
@@ -25,19 +25,19 @@ class BlockTable:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The change that `append` made to one sequence, enough to take it back."""
+    """What `append` changed for one sequence, so that it can be taken back."""
 
     seq: Hashable
     n_tokens: int  # before
     n_blocks: int  # before
-    copied: tuple[int, int] | None = None  # (source, copy): the last block was shared, its contents must be copied
+    copied: tuple[int, int] | None = None  # (source, copy): copy these contents, as the last block was shared
 
 
 class BlockAllocator:
-    """Every block is in exactly one place: free, in use by at least one table, or idle in the prefix index.
+    """Every block is in exactly one place: free, in at least one table, or idle in the prefix index.
 
-    `on_lost(block)` is called whenever the contents of a block are given up, before anything new is put there.
-    Unknown sequences raise KeyError, lack of blocks MemoryError; both leave the state as it was.
+    `on_lost(block)` is called when the contents of a block are given up, before anything new is put there. An unknown
+    sequence raises KeyError and a lack of blocks MemoryError; both leave the state as it was.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class BlockAllocator:
         self.index = index
         self.on_lost = on_lost
         self._free = list(reversed(range(n_blocks)))  # taken from the end
-        self._references = [0] * n_blocks  # occurrences over all tables
+        self._references = [0] * n_blocks  # how often a block occurs in all tables
         self._tables: dict[Hashable, BlockTable] = {}
 
     @property
     def free_blocks(self) -> int:
-        """Blocks that the next `append` can have: the free ones and the idle ones of the prefix index."""
+        """Blocks that the next `append` can take: the free ones and the idle ones of the prefix index."""
         return len(self._free) + (self.index.n_idle if self.index is not None else 0)
 
     def __contains__(self, seq: Hashable) -> bool:
@@ -69,11 +69,11 @@ class BlockAllocator:
         return self._table(seq).n_tokens
 
     def block_table(self, seq: Hashable) -> list[int]:
-        """The block numbers of a sequence, in the order of its tokens. Not to be changed."""
+        """The block numbers of a sequence, in the order of its tokens. The caller must not change the list."""
         return self._table(seq).blocks
 
     def add(self, seq: Hashable, blocks: Sequence[int] = ()) -> None:
-        """Registers a sequence that starts with these full blocks, taken from the prefix index."""
+        """Registers a sequence that begins with these full blocks, which come from the prefix index."""
         if seq in self._tables:
             raise ValueError(f"sequence {seq!r} is in the cache already")
         for block in blocks:
@@ -81,32 +81,32 @@ class BlockAllocator:
         self._tables[seq] = BlockTable(list(blocks), len(blocks) * self.block_size)
 
     def fork(self, parent: Hashable, child: Hashable) -> None:
-        """Registers `child` with everything that `parent` has; nothing is copied until one of them writes."""
+        """Registers `child` with all blocks of `parent`; nothing is copied until one of them writes."""
         table = self._table(parent)
         self.add(child, table.blocks)
         self._tables[child].n_tokens = table.n_tokens
 
     def blocks_needed(self, counts: Sequence[tuple[Hashable, int]]) -> int:
-        """How many blocks `append` would take for these numbers of new tokens a sequence, copies included."""
+        """How many blocks `append` would take for these numbers of new tokens, copies included."""
         new_blocks = 0
-        writers: Counter[int] = Counter()  # how many of these sequences write into this partly filled block
+        writers: Counter[int] = Counter()  # how many of these sequences write into a partly filled block
         for seq, n_new in counts:
             table = self._table(seq)
             new_blocks += -(-(table.n_tokens + n_new) // self.block_size) - len(table.blocks)
             if n_new and table.n_tokens % self.block_size:
                 writers[table.blocks[-1]] += 1
-        # The last of its users may write into the block itself.
+        # If all users of a block write, the last one keeps the block itself.
         return new_blocks + sum(min(n, self._references[block] - 1) for block, n in writers.items())
 
     def has_room(self, counts: Sequence[tuple[Hashable, int]]) -> bool:
-        """Would `append` succeed?"""
+        """Whether `append` would succeed."""
         return self._can_take(self.blocks_needed(counts))
 
     def append(self, counts: Sequence[tuple[Hashable, int]]) -> list[Growth]:
-        """Makes room for so many new tokens a sequence, all of them or (MemoryError) none.
+        """Makes room for the new tokens of each (sequence, count): for all of them, or (MemoryError) for none.
 
-        Of the sequences that share a block, the longest may write into it: no other one needs the places behind its
-        end, not even if the pass fails.
+        If several sequences share a partly filled block, the longest may write into it without a copy: the others never
+        read the places behind their own ends, even if the pass fails.
         """
         needed = self.blocks_needed(counts)
         if not self._can_take(needed):
@@ -116,8 +116,8 @@ class BlockAllocator:
         return [growths[i] for i in range(len(counts))]
 
     def undo(self, growths: Sequence[Growth]) -> None:
-        """Takes `append` back; nothing else may have happened in between."""
-        for growth in sorted(growths, key=lambda growth: -growth.n_tokens):  # against the order in which they grew
+        """Takes `append` back. Nothing else may have happened in between."""
+        for growth in sorted(growths, key=lambda growth: -growth.n_tokens):  # the shortest grew last
             table = self._tables[growth.seq]
             self._drop_tail(table, growth.n_blocks)
             table.n_tokens = growth.n_tokens
@@ -135,7 +135,7 @@ class BlockAllocator:
         blocks[place] = block
 
     def truncate(self, seq: Hashable, n_tokens: int) -> None:
-        """Keeps the first `n_tokens` tokens and gives back the blocks that hold none of them."""
+        """Keeps the first `n_tokens` tokens, and gives back the blocks that hold none of them."""
         table = self._table(seq)
         if not 0 <= n_tokens <= table.n_tokens:
             raise ValueError(f"sequence {seq!r} has {table.n_tokens} tokens, cannot keep {n_tokens}")
@@ -143,7 +143,7 @@ class BlockAllocator:
         table.n_tokens = n_tokens
 
     def free(self, seq: Hashable) -> None:
-        """Forgets a sequence, last block first, so that of a shared prefix the end is evicted before the head."""
+        """Forgets a sequence, its last block first, so that a shared prefix is evicted from its end."""
         self._drop_tail(self._table(seq), 0)
         del self._tables[seq]
 
@@ -172,13 +172,13 @@ class BlockAllocator:
         return before
 
     def _can_take(self, n_blocks: int) -> bool:
-        return n_blocks <= len(self._free) or n_blocks <= self.free_blocks  # the index is asked only if it matters
+        return n_blocks <= len(self._free) or n_blocks <= self.free_blocks  # asks the index only if it matters
 
     def _take(self) -> int:
         if self._free:
             block = self._free.pop()
         else:
-            assert self.index is not None  # append has counted
+            assert self.index is not None  # as append has counted
             block = self.index.evict()
             self.on_lost(block)
         self._references[block] = 1

@@ -1,8 +1,8 @@
-"""The simplest KV cache: one contiguous slot of memory a sequence, as long as the longest sequence allowed.
+"""The simplest KV cache: for each sequence one contiguous slot of memory, as long as the longest sequence allowed.
 
-The cache keeps the keys and values of past tokens, so that a decode step computes one token and not the whole text.
-Reserving a whole slot from the start wastes most of it (Kwon et al. 2023, section 3.1); `paged` puts blocks in place of
-the slots. `storage` serves both, since a slot is nothing but a very long block.
+The cache keeps the keys and values of past tokens, so a decode step computes one token instead of the whole text. To
+reserve a whole slot from the start wastes most of it (Kwon et al. 2023, section 3.1), and `paged` has blocks instead.
+Both use `storage`, because a slot is a very long block.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ContiguousCache(OnePass):
-    """One slot of `max_tokens` tokens a sequence, reserved whole from the start: the cache before paging."""
+    """Reserves a slot of `max_tokens` tokens for each sequence from the start: the cache before paging."""
 
     def __init__(
         self,
@@ -92,5 +92,5 @@ class ContiguousCache(OnePass):
         del self._lengths[seq]
 
     def usage(self) -> Usage:
-        """Tokens held against tokens reserved."""
+        """Tokens that sequences hold, and tokens that their slots have room for."""
         return Usage(sum(self._lengths.values()), len(self._slots) * self.capacity, self.storage.bytes_per_token)

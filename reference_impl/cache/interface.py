@@ -1,7 +1,8 @@
-"""The engine's one seam: a `KVCache` gives a `ForwardBatch`, which the model asks for attention and nothing else.
+"""What the engine asks of a KV cache, and what the model asks of one pass.
 
-A model knows nothing of memory, and a cache knows nothing of models. `contiguous` and `paged` are the two caches; the
-small helpers that both need are here too.
+A `KVCache` makes a `ForwardBatch`, which the model asks for attention and nothing else. So a model knows nothing of
+memory, and a cache knows nothing of models. `contiguous` and `paged` are the two caches. The small helpers that both
+need are here too.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ class ForwardBatch(Protocol):
 
 
 class KVCache(Protocol):
-    """Memory of many sequences. One pass at a time: `extend`, run the model, then `commit` (or `abort` if it failed).
+    """The keys and values of many sequences. A pass is `extend`, the model, then `commit` (or `abort` if it failed).
 
-    While a pass is open every other change raises RuntimeError. Unknown sequences raise KeyError, a full cache
-    MemoryError; after either, everything is as it was.
+    Only one pass may be open, and every other change raises RuntimeError meanwhile. An unknown sequence raises KeyError
+    and a full cache MemoryError; after either, everything is as it was.
     """
 
     @property
     def capacity(self) -> int:
-        """The most tokens that one sequence can ever have; a longer request is to be refused at once."""
+        """The most tokens that one sequence can ever have. The engine refuses longer requests at once."""
 
     def add(self, seq: Hashable, tokens: Sequence[int] = ()) -> int:
-        """Registers a sequence; returns how many of `tokens` are cached already, always fewer than all of them.
+        """Registers a sequence, and returns how many of `tokens` are cached already: always fewer than all of them.
 
         The caller computes the rest with `extend`. ValueError if `seq` is there already.
         """
@@ -50,7 +51,7 @@ class KVCache(Protocol):
         """Tokens of this sequence in the cache."""
 
     def can_extend(self, counts: Sequence[tuple[Hashable, int]]) -> bool:
-        """Would `extend` by these numbers of tokens succeed?"""
+        """Whether `extend` by these numbers of tokens would succeed."""
 
     def extend(self, chunks: Sequence[Chunk]) -> ForwardBatch:
         """Reserves room for each sequence's new token ids and advances the lengths.
@@ -59,16 +60,16 @@ class KVCache(Protocol):
         """
 
     def commit(self, batch: ForwardBatch) -> None:
-        """The pass is done: full blocks may be shared from now on."""
+        """Ends a pass that succeeded: its full blocks may be shared from now on."""
 
     def abort(self, batch: ForwardBatch) -> None:
-        """The pass failed: lengths and block tables are as before `extend`."""
+        """Ends a pass that failed: lengths and block tables become what they were before `extend`."""
 
     def truncate(self, seq: Hashable, length: int) -> None:
-        """Drops the tail, so that `length` tokens stay (rejected drafts). ValueError if there are fewer."""
+        """Keeps the first `length` tokens, and drops the rest (refused drafts). ValueError if there are fewer."""
 
     def free(self, seq: Hashable) -> None:
-        """Forgets a sequence; a second time is a KeyError."""
+        """Forgets a sequence. KeyError the second time."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def check_counts(counts: Sequence[tuple[Hashable, int]]) -> None:
 
 
 class OnePass:
-    """Lets one pass be open at a time, so that taking it back never meets changes that came after it."""
+    """Lets only one pass be open at a time, so nothing that must be undone has changed meanwhile."""
 
     def __init__(self) -> None:
         self._open: ForwardBatch | None = None

@@ -1,10 +1,10 @@
 """Offload: moves a sequence's blocks to host memory and back, so that a preempted request need not be recomputed.
 
-A swap is started by `swap_out` or `swap_in` and is over only when `poll` says so. In between the blocks are in flight:
-the sequence still holds them, so no other one can get them, and the cache refuses to read or change them. On a GPU the
-copies run on a stream of their own, between pinned host memory and the device, and an event marks their end. On the CPU
-"device" and "host" are two pools of the same memory, and a copy is carried out by `poll`: the latest moment at which a
-real one could happen, so that a mistake shows. Kwon et al. 2023, section 4.5, compare swapping with recomputing.
+`swap_out` or `swap_in` starts a swap, and `poll` says when it has ended. In between the blocks are in flight: the
+sequence still holds them, so no other can get them, and the cache refuses to read or change them. On a GPU the copies
+run on a stream of their own, between pinned host memory and the device, and an event marks their end. On a CPU "device"
+and "host" are two pools of the same memory, and `poll` makes the copy: that is as late as a real one can happen, so
+tests see a block that is used too early. Kwon et al. 2023, section 4.5, compare swapping with recomputing.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Pair = tuple[int, int]  # a block of the device and one of the host
 
 @dataclass(eq=False)
 class Swap:
-    """One sequence on its way: `done` looks whether the copies have ended, `wait` blocks until they have."""
+    """One sequence on its way. `done` says whether the copies have ended, `wait` blocks until they have."""
 
     seq: Hashable
-    arriving: bool  # on the device; else on the host
+    arriving: bool  # at the device; else at the host
     pairs: list[Pair]
     done: Callable[[], bool]
     wait: Callable[[], None] = lambda: None
@@ -39,9 +39,9 @@ class Swap:
 class Offloader:
     """Swaps sequences of one `PagedCache` to and from `n_host_blocks` blocks of host memory.
 
-    A lack of blocks on either side raises MemoryError, an unknown sequence KeyError, a sequence that is elsewhere
-    RuntimeError; each leaves everything as it was. In the cache's debug mode a checksum of each block is taken before
-    it leaves and compared when it is back.
+    MemoryError if either side lacks blocks, KeyError for an unknown sequence, RuntimeError for a sequence that is
+    somewhere else; each leaves everything as it was. If the cache is in debug mode, each block has a checksum taken
+    before it leaves and compared when it is back.
     """
 
     def __init__(self, cache: PagedCache, n_host_blocks: int) -> None:
@@ -50,12 +50,12 @@ class Offloader:
         storage = cache.storage
         on_gpu = storage.k.device.type == "cuda"
         n_layers, _, *block = storage.k.shape
-        # [host blocks, k and v, layers, kv_heads, block_size, head_dim]: a block is one piece, one copy over the bus.
+        # [host blocks, k and v, layers, kv_heads, block_size, head_dim]: a block is contiguous, so one copy moves it.
         self.host_blocks = torch.zeros((n_host_blocks, 2, n_layers, *block), dtype=storage.k.dtype, pin_memory=on_gpu)
         self._stream = torch.cuda.Stream(storage.k.device) if on_gpu else None
         self._swaps: dict[Hashable, Swap] = {}
-        self._landed: list[Hashable] = []  # ended, to be returned by the next poll
-        self._tokens: dict[Hashable, list[int]] = {}  # of the sequences that the host has or will have
+        self._landed: list[Hashable] = []  # swaps that ended; the next poll returns them
+        self._tokens: dict[Hashable, list[int]] = {}  # of each sequence that is on the host or on its way there
         self._checksums: dict[Hashable, dict[int, int]] = {}  # of each host block
 
     def where(self, seq: Hashable) -> Place:
@@ -68,7 +68,7 @@ class Offloader:
         return "device"
 
     def swap_out(self, seq: Hashable) -> None:
-        """Starts to copy a sequence to the host; its device blocks are free once `poll` has returned it."""
+        """Starts to copy a sequence to the host. Its device blocks are free once `poll` has returned it."""
         self._require("device", seq)
         self.cache.require_at_rest(seq)
         self.host.add(seq)
@@ -85,9 +85,9 @@ class Offloader:
         self._start(seq, arriving=False, pairs=pairs)
 
     def swap_in(self, seq: Hashable) -> None:
-        """Starts to copy a sequence back; it can be used once `poll` has returned it.
+        """Starts to copy a sequence back. It can be used once `poll` has returned it.
 
-        Blocks that the prefix index still knows are shared instead of copied.
+        Blocks that the prefix index still has are shared instead of copied.
         """
         self._require("host", seq)
         n_known = self.cache.reserve_whole(seq, self._tokens[seq])
@@ -96,9 +96,9 @@ class Offloader:
         self._start(seq, arriving=True, pairs=pairs[n_known // self.cache.block_size :])
 
     def poll(self) -> list[Hashable]:
-        """Ends the swaps whose copies are done; returns their sequences, now at rest on the host or the device.
+        """Ends the swaps whose copies are done, and returns their sequences, which now rest on the host or the device.
 
-        RuntimeError if a checksum differs: that sequence is forgotten, and is to be computed again.
+        RuntimeError if a checksum differs: the sequence is forgotten and must be computed again.
         """
         self.cache.require_no_open_pass()
         for swap in list(self._swaps.values()):
@@ -114,7 +114,7 @@ class Offloader:
         return self.poll()
 
     def free(self, seq: Hashable) -> None:
-        """Forgets a sequence that is on the host or in flight (a cancelled request); KeyError for any other."""
+        """Forgets a sequence that is on the host or in flight, as after a cancellation. KeyError for any other."""
         if seq not in self._tokens:
             raise KeyError(f"no sequence {seq!r} on the host")
         self.cache.require_no_open_pass()
@@ -164,7 +164,7 @@ class Offloader:
 
             self._swaps[seq] = Swap(seq, arriving, pairs, done=copy_now)
             return
-        self._stream.wait_stream(torch.cuda.current_stream(self._stream.device))  # for all that was written so far
+        self._stream.wait_stream(torch.cuda.current_stream(self._stream.device))  # waits for everything written so far
         with torch.cuda.stream(self._stream):
             copy(pairs)
             event = torch.cuda.Event()

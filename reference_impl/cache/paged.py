@@ -1,7 +1,7 @@
-"""The paged KV cache: block tables (`blocks`) and prefix sharing (`prefix`) over real tensors (PagedAttention).
+"""The paged KV cache: block tables (`blocks`) and prefix sharing (`prefix`) over tensors (PagedAttention).
 
-The allocator decides which block holds what, the storage holds it, attention follows the table. This file joins them
-and keeps each sequence's token ids, by which its full blocks are known once a pass is done. Kwon et al. 2023,
+The allocator decides which block holds what, the storage holds it, and attention follows the table. This file joins the
+three, and keeps each sequence's token ids, which identify its full blocks once a pass is done. Kwon et al. 2023,
 "Efficient Memory Management for Large Language Model Serving with PagedAttention", section 4.
 """
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class PagedCache(OnePass):
     """A `KVCache` in blocks of `block_size` tokens, with copy-on-write forks and shared prefixes.
 
-    `debug` fills every block with NaN while it holds nothing. `hash_function` is for tests that want collisions.
-    A sequence in `in_flight` is being copied from or to the host (`offload`): touching it raises RuntimeError.
+    `debug` fills every unused block with NaN. `hash_function` lets tests provoke collisions. A sequence in `in_flight`
+    is being copied from or to the host (`offload`), and using it raises RuntimeError.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class PagedCache(OnePass):
 
     @property
     def free_blocks(self) -> int:
-        """Blocks that can be had now: those that are free and those of prefixes that no sequence uses."""
+        """Blocks that can be taken now: free ones, and those of prefixes that no sequence uses."""
         return self.allocator.free_blocks
 
     def block_table(self, seq: Hashable) -> list[int]:
@@ -67,7 +67,7 @@ class PagedCache(OnePass):
         return self.allocator.n_tokens(seq)
 
     def add(self, seq: Hashable, tokens: Sequence[int] = ()) -> int:
-        return self._add(seq, tokens, (len(tokens) - 1) // self.block_size)  # one token is left to compute
+        return self._add(seq, tokens, (len(tokens) - 1) // self.block_size)  # at least one token must be computed
 
     def reserve_whole(self, seq: Hashable, tokens: Sequence[int]) -> int:
         """Registers a sequence with room for all of `tokens`; the caller fills in all but the number returned."""
@@ -81,7 +81,7 @@ class PagedCache(OnePass):
         return n_cached
 
     def _add(self, seq: Hashable, tokens: Sequence[int], n_blocks: int) -> int:
-        """`add` that shares `n_blocks` blocks at most."""
+        """As `add`, sharing at most `n_blocks` blocks."""
         self.require_no_open_pass()
         blocks = self.index.match(tokens, n_blocks) if self.index is not None else []
         self.allocator.add(seq, blocks)
@@ -90,7 +90,7 @@ class PagedCache(OnePass):
         return n_cached
 
     def fork(self, parent: Hashable, child: Hashable) -> None:
-        """Registers `child` as a copy of `parent`; they share all blocks until one of them writes into the last."""
+        """Registers `child` as a copy of `parent`. They share all blocks until one of them writes into the last."""
         self.require_at_rest(parent)
         self.allocator.fork(parent, child)
         self._tokens[child] = list(self._tokens[parent])
@@ -145,8 +145,8 @@ class PagedCache(OnePass):
     def share_blocks(self, seq: Hashable, first: int) -> None:
         """Makes the full blocks of a sequence known to others, from place `first` of its table on.
 
-        Where an equal block is known already (two equal prompts in one pass), the sequence changes over to that one:
-        the copy's memory is saved, and a block in use always has its parent in use.
+        If an equal block is known already, because two equal prompts were in one pass, the sequence takes that block
+        instead. This saves memory, and keeps the rule that a block in use has its parent in use.
         """
         if self.index is None:
             return
@@ -161,7 +161,7 @@ class PagedCache(OnePass):
                 self.allocator.replace(seq, i, known)
 
     def usage(self) -> Usage:
-        """Tokens held by sequences against tokens that their blocks could hold."""
+        """Tokens that sequences hold, and tokens that their blocks have room for."""
         filled: dict[int, int] = {}  # tokens in each block that is in use
         for seq, tokens in self._tokens.items():
             for i, block in enumerate(self.allocator.block_table(seq)):

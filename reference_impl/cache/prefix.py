@@ -25,10 +25,10 @@ class Node:
 
 
 class PrefixIndex:
-    """The tree of full blocks by contents. Whether a block is in use is told to it by `wake` and `rest`.
+    """The tree of full blocks by contents. The allocator tells it by `wake` and `rest` whether a block is in use.
 
-    A block that is in use keeps its parent in use (every sequence holds its whole prefix), so an idle block has only
-    idle blocks below it and each of them can be evicted, leaves first.
+    A block that is in use keeps its parent in use, since every sequence holds its whole prefix. So an idle block has
+    only idle blocks below it, and all of them can be evicted, leaves first.
     """
 
     def __init__(self, block_size: int, hash_function: Callable[[Hashable], int] = hash) -> None:
@@ -36,7 +36,7 @@ class PrefixIndex:
         self._hash = hash_function
         self._nodes: dict[int, Node] = {}
         self._buckets: dict[int, list[int]] = {}  # hash of (parent, tokens) -> blocks that have it
-        self._idle: dict[int, None] = {}  # used by no sequence; an ordered set, the least recently used first
+        self._idle: dict[int, None] = {}  # blocks without a user; an ordered set, the least recently used first
 
     @property
     def n_idle(self) -> int:
@@ -71,9 +71,9 @@ class PrefixIndex:
         return chain
 
     def insert(self, block: int, parent: int, tokens: Sequence[int]) -> int:
-        """Makes a block in use known by its contents; returns the block to use from now on.
+        """Makes a block in use known by its contents, and returns the block to use from now on.
 
-        That is another one where an equal block is known already.
+        That is another block if an equal one is known already.
         """
         tokens = tuple(tokens)
         if len(tokens) != self.block_size:
@@ -88,11 +88,11 @@ class PrefixIndex:
         return block
 
     def rest(self, block: int) -> None:
-        """Nobody uses the block any more; it is now the most recently used of the idle ones."""
+        """No sequence uses the block any more. It becomes the most recently used of the idle ones."""
         self._idle[block] = None
 
     def wake(self, block: int) -> None:
-        """Somebody uses the block again."""
+        """A sequence uses the block again."""
         del self._idle[block]
 
     def evict(self) -> int:
@@ -104,7 +104,7 @@ class PrefixIndex:
     def forget(self, block: int) -> list[int]:
         """Forgets a block and everything below it (which must be idle); returns them, leaves first."""
         gone = [block]
-        for known in gone:  # grows while it is walked: parents before children
+        for known in gone:  # the list grows meanwhile: parents before children
             gone += self._nodes[known].children
         gone.reverse()
         for known in gone:

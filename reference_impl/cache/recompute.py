@@ -1,4 +1,4 @@
-"""No cache at all: a batch in which whole sequences attend to themselves. Scores a text, and is the tests' oracle."""
+"""No cache: whole sequences attend to themselves. It scores texts, and is the oracle of the tests."""
 
 from __future__ import annotations
 

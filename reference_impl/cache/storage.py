@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class KVStorage:
-    """The tensors: for each layer k and v [n_blocks, n_kv_heads, block_size, head_dim], kept as one of all layers."""
+    """The tensors: k and v [n_blocks, n_kv_heads, block_size, head_dim] of each layer, one tensor for all layers."""
 
     def __init__(
         self, config: ModelConfig, n_blocks: int, block_size: int, dtype: torch.dtype, device: str | torch.device
@@ -44,14 +44,14 @@ class KVStorage:
         self.v[:, copy] = self.v[:, source]
 
     def poison(self, block: int) -> None:
-        """Fills a block with NaN, so that reading it before it is written again shows in every logit."""
+        """Fills a block with NaN, so that reading it too early shows in every logit."""
         self.k[:, block] = float("nan")
         self.v[:, block] = float("nan")
 
 
 @dataclass(eq=False)
 class PackedBatch(kernels.PagedKV):
-    """The `ForwardBatch` of every cache here: where keys and values lie, and the new tokens themselves."""
+    """The `ForwardBatch` of every cache here: new tokens, and where keys and values lie."""
 
     tokens: Tensor  # int64 [n_tokens]
     positions: Tensor  # int64 [n_tokens]

@@ -97,7 +97,7 @@ def run(name: str, command: Callable[[list[str]], int | None], arguments: list[s
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, OSError) as error:
-        if sys.stderr is not None:  # None if it is closed: `print` would then write to standard output
+        if sys.stderr is not None:  # it is None if it is closed, and `print` would then write to standard output
             print(f"{name}: {one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
