@@ -1,8 +1,8 @@
 """The acceptance rule of greedy speculative decoding: a draft guesses, and one pass of the target checks every guess.
 
 The pass gives the target's own prediction at each drafted position and at the one after. Drafted tokens are kept while
-they match, and the target's token at the first mismatch (or after the last match) comes for free. Leviathan et al.
-2023, section 2, for the case of greedy decoding. Standard library only.
+they match. The target's token at the first mismatch, or after the last match, comes for free. Leviathan et al. 2023,
+section 2, for the case of greedy decoding. Standard library only.
 """
 
 from collections.abc import Sequence

@@ -2,11 +2,11 @@
 
 A draft drew `token` from q, and the target's distribution at the same place is p. Accept the token with probability
 min(1, p/q). If it is refused, draw from the residual max(p − q, 0), normalised. Accepted tokens supply min(p, q) and
-draws after a refusal supply the rest of p, so the result is distributed as p, exactly. Leviathan et al. 2023, "Fast
+draws after a refusal supply the rest of p, so the result has exactly the distribution p. Leviathan et al. 2023, "Fast
 Inference from Transformers via Speculative Decoding", algorithm 1 and appendix A.1.
 
-p and q are the distributions that tokens are really drawn from, after temperature, top-k and top-p (`sampling`). A
-greedy distribution is one-hot, and the rule becomes "accept while they agree". Random numbers are arguments.
+p and q must be the distributions that tokens are really drawn from, after temperature, top-k and top-p (`sampling`). A
+greedy distribution is one-hot, and then the rule is "accept while they agree". Random numbers are arguments.
 Distributions may be lists, NumPy arrays or tensors, and everything is computed in float64.
 """
 
@@ -32,7 +32,7 @@ class Numbers(Protocol):
 
 @dataclass(frozen=True)
 class Round:
-    """The tokens of one round: `n_accepted` drafted ones, then at most one of the target's own."""
+    """The tokens of one round: `n_accepted` drafted ones, then at most one that the target chose."""
 
     tokens: list[int]
     n_accepted: int
@@ -49,7 +49,7 @@ def acceptance(p: Distribution, q: Distribution) -> float:
 def residual(p: Distribution, q: Distribution) -> Tensor:
     """max(p − q, 0), normalised, float64 [vocabulary]: the distribution that replaces a refused token.
 
-    If p exceeds q nowhere, the two are equal except for rounding, and this is p.
+    If p exceeds q nowhere, the two differ only by rounding, and the residual is p.
     """
     p, q = _pair(p, q)
     more = (p - q).clamp(min=0)
@@ -82,13 +82,13 @@ def accept_or_resample(p: Distribution, q: Distribution, token: int, u: float, v
 def speculative_round(
     p: Tensor, q: Tensor, drafted: Sequence[int], u: Callable[[int], float], v: Callable[[int], float]
 ) -> Round:
-    """One round: drafted tokens are accepted up to the first refusal, and the target adds one token of its own.
+    """One round: drafted tokens are accepted up to the first refusal, then the target adds a token of its own.
 
-    p [k + 1, vocabulary]: the target after each prefix, q [k, vocabulary]: what each drafted token was drawn from.
-    u(i) decides about drafted token i. v(i) picks the token that ends the round at place i: from the residual if
-    drafted token i was refused, from p itself if all were accepted (the bonus token). Numbers are asked for only when
-    they are used. With k rows of p there is no bonus token, because the round goes on in the next pass. ValueError for
-    any other shape.
+    p [k + 1, vocabulary]: the target after each prefix. q [k, vocabulary]: what each drafted token was drawn from. u(i)
+    decides about drafted token i. v(i) picks the token that ends the round at place i: from the residual if drafted
+    token i was refused, from p itself if all were accepted (the bonus token). u and v are called only when their number
+    is used. With k rows of p there is no bonus token, because the round goes on in the next pass. ValueError for any
+    other shape.
     """
     if len(q) != len(drafted) or len(p) - len(drafted) not in (0, 1) or p.shape[1:] != q.shape[1:]:
         raise ValueError(
@@ -119,8 +119,9 @@ def speculative_generate(
     """(the `n_tokens` tokens that follow the prompt, passes of the target), with up to k drafted tokens a round.
 
     `target(tokens)` and `draft(tokens)` give the next-token distribution after each prefix, [len(tokens), vocabulary].
-    Nothing is cached. This is the loop of the paper, and the engine does the same with caches and batches. Each drafted
-    token takes one number from `rng`, each judged one another, and each round one more. ValueError without a prompt.
+    Nothing is cached: this is the loop of the paper, and the engine does the same with caches and batches. Every
+    drafted token takes one number from `rng`, every judged one takes another, and every round takes one more.
+    ValueError without a prompt.
     """
     if not prompt or k < 0 or n_tokens < 0:
         raise ValueError(f"needs a prompt, k >= 0 and n_tokens >= 0; got {len(prompt)} tokens, k={k}, {n_tokens=}")
@@ -128,7 +129,7 @@ def speculative_generate(
     while (left := len(prompt) + n_tokens - len(tokens)) > 0:
         drafted: list[int] = []
         q: list[Tensor] = []
-        for _ in range(min(k, left - 1)):  # the round itself adds one
+        for _ in range(min(k, left - 1)):  # the target adds one in each round
             q.append(_tensor(draft([*tokens, *drafted])[-1]))
             drafted.append(int(sample(q[-1], rng.random())))
         p = _tensor(target([*tokens, *drafted]))[len(tokens) - 1 :]

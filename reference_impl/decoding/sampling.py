@@ -21,9 +21,9 @@ _REACHED = 1e-6
 class SamplingParams:
     """How one request picks its tokens. ValueError names a setting that is out of range.
 
-    temperature: 0 is greedy. top_k: only the k likeliest tokens, 0 is no limit. top_p: only the smallest set of the
-    likeliest tokens that together reach this probability, at least one. seed: of the request's own random numbers;
-    None makes new ones each time.
+    temperature: 0 is greedy. top_k: only the k likeliest tokens; 0 is no limit. top_p: only the smallest set of
+    likeliest tokens that together reach this probability, but at least one. seed: of the request's own random numbers;
+    without one they differ each time.
     """
 
     temperature: float = 0.0
@@ -53,8 +53,8 @@ class SamplingParams:
 def processed_probs(logits: Tensor, params: SamplingParams) -> Tensor:
     """The distribution that `params` makes of logits [..., vocab], in their dtype but at least float32.
 
-    First temperature, then top-k, then top-p over what top-k left. Greedy is all probability on the largest logit; of
-    equals, the lower id goes first. ValueError if a row has no finite largest logit.
+    Temperature comes first, then top-k, then top-p over what top-k left. Greedy puts all probability on the largest
+    logit; among equal ones, on the lowest id. ValueError if a row has no finite largest logit.
     """
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     largest, first = logits.max(dim=-1, keepdim=True)
@@ -72,7 +72,7 @@ def processed_probs(logits: Tensor, params: SamplingParams) -> Tensor:
         scaled[..., params.top_k :] = -math.inf
     probs = scaled.softmax(dim=-1)
     before = probs.double().cumsum(dim=-1) - probs  # sum of the probabilities of likelier tokens
-    before[..., 0] = -math.inf  # the likeliest always stays
+    before[..., 0] = -math.inf  # the likeliest token always stays
     kept = torch.where(before < params.top_p - _REACHED, probs, 0.0) if params.top_p < 1.0 else probs
     kept = kept / kept.sum(dim=-1, keepdim=True)
     return torch.zeros_like(kept).scatter_(-1, ids, kept)
@@ -95,10 +95,10 @@ def sample(probs: Tensor, u: Tensor | float) -> Tensor:
 
 
 def next_token(logits: Tensor, params: SamplingParams, numbers: random.Random) -> int:
-    """One token from logits [vocab]. Greedy takes no random number, so it costs one pass over the logits."""
+    """One token from logits [vocab]. Greedy needs no random number and one pass over the logits."""
     if params.greedy:
         token = int(logits.argmax())
-        if not torch.isfinite(logits[token]):  # NaN is the largest of all
+        if not torch.isfinite(logits[token]):  # argmax takes NaN for the largest
             raise ValueError("logits must be finite where they are largest")
         return token
     return int(sample(processed_probs(logits, params), numbers.random()))

@@ -1,9 +1,9 @@
-"""The serving engine: requests in, one forward pass a step, tokens out.
+"""The serving engine: takes requests, runs one forward pass a step, returns tokens.
 
 A step has four parts: schedule, forward, choose, deliver. The scheduler decides which requests are in the pass and with
 how many tokens, the model computes them as one packed batch of decodes and prompt chunks, the decoding strategy chooses
-the new tokens, and each request takes its own. Everything runs in the caller's thread: make no call while another is
-under way. Time comes from the `clock` that is passed in.
+the new tokens, and each request takes its own. Everything runs in the caller's thread, and only one call may run at a
+time. Time comes from the `clock` that is passed in.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class EngineStats:
     """Counters since the start."""
 
     n_steps: int = 0
-    n_decode_tokens: int = 0  # tokens through the model that continue an answer
-    n_prefill_tokens: int = 0  # tokens through the model that fill the cache, recomputation included
+    n_decode_tokens: int = 0  # computed tokens that continue an answer
+    n_prefill_tokens: int = 0  # computed tokens of prompts, and of answers that are recomputed
     n_shared_tokens: int = 0  # prompt tokens that were found in the cache
     n_preemptions: int = 0
 
@@ -59,8 +59,8 @@ class Engine:
     """Serves requests with one model and one cache.
 
     `model(batch, rows)` gives logits for those rows. `max_context` is the most tokens that the model can attend to.
-    Without a `tokenizer` outputs have no text. `swap` holds preempted requests if the configuration says so. `strategy`
-    turns logits into tokens; ValueError if its vocabulary is not the model's.
+    Without a `tokenizer` outputs have no text. `swap` holds preempted requests if the configuration asks for it.
+    `strategy` turns logits into tokens; ValueError if its vocabulary is not the model's.
     """
 
     def __init__(

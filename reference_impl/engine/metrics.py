@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 class Timeline:
     """One request: when it arrived, when it delivered what, and when it ended.
 
-    `add` takes one delivery: `n_tokens` tokens at `time`. A delivery that shows nothing (half a character, text held
-    back because it may become a stop string, the empty first chunk of an HTTP stream) counts its tokens but is not
-    what the user waits for: `visible=False`.
+    `add` notes one delivery: `n_tokens` tokens at `time`. A delivery can show nothing: half a character, text held back
+    because it may become a stop string, the empty first chunk of an HTTP stream. Then `visible=False`: its tokens
+    count, but users still wait for the first text.
     """
 
     arrival: float
     times: list[float] = field(default_factory=list)  # of visible deliveries
     n_tokens: int = 0
     end: float | None = None  # None while it runs
-    completed: bool = False  # ended by itself: not cancelled, refused or failed
+    completed: bool = False  # not cancelled, refused or failed
     _n_first: int = 0  # tokens up to and including the first visible delivery
     _n_last: int = 0  # and the last visible one
 

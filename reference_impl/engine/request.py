@@ -136,7 +136,7 @@ class RequestState:
         self._uniforms: dict[str, list[float]] = {}
 
     def uniform(self, place: int, use: str = "choice") -> float:
-        """The random number in [0, 1) that chooses output token `place`, the same one however often a step is tried.
+        """The random number in [0, 1) that chooses output token `place`: the same one, however often a step is tried.
 
         Every `use` has independent numbers of its own.
         """

@@ -152,7 +152,7 @@ class Scheduler:
         self._blocked = False
 
     def _is_decode(self, state: RequestState, n_cached: int) -> bool:
-        """Is only its newest token missing? Otherwise it is in its prompt, or recomputes after a preemption."""
+        """Whether only its newest token is missing. If not, it is in its prompt, or recomputes after a preemption."""
         return n_cached == len(state.tokens) - 1 and state.n_output > 0
 
     def _chunk(self, state: RequestState, start: int, budget: int) -> Chunk:
@@ -180,7 +180,8 @@ class Scheduler:
     def _make_room(self, chunks: list[Chunk]) -> tuple[list[Chunk], list[RequestState], bool]:
         """Leaves out the youngest requests until the rest fits: (chunks that fit, preempted requests, any left out?).
 
-        A request in its prompt sits out this pass and keeps its blocks, if that is enough. Otherwise it is preempted.
+        If that makes enough room, a request that is still in its prompt skips this pass and keeps its blocks. Otherwise
+        it is preempted.
         """
         preempted: list[RequestState] = []
         waits = False
@@ -245,9 +246,9 @@ class Scheduler:
         return fits
 
     def _fits(self, state: RequestState, n_tokens: int) -> bool:
-        """Is there room for `n_tokens`, beside all that the running requests still need for the tokens they have?
+        """Whether there is room for `n_tokens`, beside what the running requests still need for the tokens they have.
 
-        Without the second part a request could be admitted only to be preempted in the next steps.
+        Without the second condition a request could be admitted only to be preempted in the next steps.
         """
         promised = [(other.id, len(other.tokens) - self.cache.length(other.id)) for other in self.running]
         return self.cache.can_extend([*promised, (state.id, n_tokens)])

@@ -1,7 +1,7 @@
 """Finds stop strings in a stream of text, and holds back text that may still become one.
 
-A stop string can span several tokens. So the end of the text is shown only when it cannot be the beginning of a stop
-string. The text held back is always shorter than the longest stop string.
+A stop string can span several tokens. So the end of the text is shown only once it cannot be the beginning of a stop
+string any more. The text held back is always shorter than the longest stop string.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 class StopFinder:
     """Takes text piece by piece. `stopped` is the stop string that ended the text, or None.
 
-    The stop string that is completed first ends the text; of two completed by the same character, the longer one does.
-    So the result does not depend on how the text was cut into pieces. ValueError for an empty stop string.
+    The text ends at the stop string that is complete first; if one character completes two, at the longer one. So the
+    result does not depend on how the text was cut into pieces. ValueError for an empty stop string.
     """
 
     def __init__(self, stop_strings: Sequence[str] = ()) -> None:
@@ -20,7 +20,7 @@ class StopFinder:
                 raise ValueError("a stop string is empty: it would end every answer before its first character")
         self.stop_strings = tuple(stop_strings)
         self.stopped: str | None = None
-        self._held = ""  # ends the text so far, and begins at least one stop string
+        self._held = ""  # the end of the text so far: the beginning of at least one stop string
 
     def feed(self, text: str) -> str:
         """Takes the next piece and returns the text that can be shown: nothing once a stop string was found."""

@@ -1,9 +1,9 @@
 """The same decoder in fewer and larger kernel calls, for passes so short that a launch costs as much as its work.
 
-It reads the weights of a `Llama` and gives its logits. Three things are merged: a residual sum, a norm and the matrix
-behind them are one call, with SiLU and the product of gate and up if the matrix holds both; so are RoPE, the store into
-the cache and attention. To merge the sum with the norm, a layer hands its last summand on (`delta`) instead of adding
-it. Nobody needs this file to understand the model: `llama` says what is computed.
+It reads the weights of a `Llama` and computes its logits. It merges three things. A residual sum, a norm and the matrix
+after them are one call, which includes SiLU and the product of gate and up if the matrix holds both. RoPE, the store
+into the cache and attention are one call. To merge a sum with the norm after it, a layer does not add its last summand
+but hands it on (`delta`). `llama` says what is computed; to understand the model, read that file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FusedLlama:
-    """`model(batch, rows)` as `Llama` computes it. Weights may be replaced at any time; none is copied."""
+    """Computes what `Llama` computes. It copies no weight, so weights may be replaced at any time."""
 
     def __init__(self, model: Llama) -> None:
         self.model = model
@@ -32,7 +32,7 @@ class FusedLlama:
         return self.model.config
 
     def __call__(self, batch: ForwardBatch, rows: Tensor | None = None) -> Tensor:
-        """Logits [n_rows, vocab_size]. A batch that does not lie in blocks is left to the model itself."""
+        """Logits [n_rows, vocab_size]. A batch that does not lie in blocks goes to the model itself."""
         model, eps = self.model, self.model.config.norm_eps
         if not isinstance(batch, kernels.PagedKV):
             logits: Tensor = model(batch, rows)
@@ -55,14 +55,14 @@ class FusedLlama:
 
 
 def fused(model: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A `Llama` in fused steps; anything else that takes a model's place stays as it is."""
+    """A `Llama` in fused steps; anything else that stands in for a model is returned unchanged."""
     return FusedLlama(model) if isinstance(model, Llama) else model
 
 
 def _fused_layer(
     layer: Layer, x: Tensor, delta: Tensor | None, batch: kernels.PagedKV, i: int, cos: Tensor, sin: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """x and delta [n, d_model], whose sum is the residual stream, after layer `i`; the same come in from the last."""
+    """Layer `i`, from x and delta [n, d_model], whose sum is the residual stream, to the same two after the layer."""
     c, qkv, gate_up = layer.config, layer.wqkv, layer.w_gate_up
     x, projected = kernels.norm_linear(x, delta, layer.attn_norm, c.norm_eps, qkv.matrix, qkv.bias)
     heads = projected.view(len(x), -1, c.head_dim)

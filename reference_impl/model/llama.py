@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Linear(nn.Module):
-    """x [n, in] -> [n, out]. A module of its own so that a quantized one can take its place."""
+    """x [n, in] -> [n, out]. It is a module of its own so that a quantized one can replace it."""
 
     def __init__(self, n_in: int, n_out: int, bias: bool, dtype: torch.dtype, device: torch.device | str) -> None:
         super().__init__()

@@ -1,13 +1,14 @@
-"""Passes recorded once and replayed, so that no kernel waits for Python: on a CPU and as CUDA graphs on a GPU.
+"""Passes recorded once and replayed, so that no kernel waits for Python: on a CPU, and as CUDA graphs on a GPU.
 
-At batch 1 a step of an 8B model launches some six hundred kernels of a few microseconds each; launched one by one they
-take longer than the GPU needs for them. A recording replays them all with one call, but with the very addresses and
-sizes that it was recorded with. So the model runs once on buffers that stay; whenever a pass of the same shape comes,
-its index tensors are copied into the buffers, and the launches run again. Everything else goes to the model itself.
+At batch 1 a step of an 8B model launches some six hundred kernels of a few microseconds each. Launched one by one they
+take longer than the GPU needs for them. A recording replays all of them with one call, but with the addresses and sizes
+that it was recorded with. So the model runs once on buffers that stay in place. When a pass of the same shape comes,
+its index tensors are copied into the buffers, and the launches run again. All other passes go to the model itself.
 
-`DecodeGraphs` does so on a GPU: it pads a batch to the next of a few sizes, since recording one takes seconds. A
-padding row has slot −1 (nothing is stored for it) and looks at one token of block 0; its logits are dropped.
-`RecordedPasses` does so on a CPU, where recording costs no more than the pass: it keeps the shapes that came last.
+`DecodeGraphs` does this on a GPU. It pads a batch to the next of a few sizes, since recording one takes seconds; a
+padding row has slot −1 (nothing is stored) and attends to one token of block 0, and its logits are dropped.
+`RecordedPasses` does it on a CPU, where recording costs no more than the pass, and keeps the shapes that were used
+last.
 """
 
 from __future__ import annotations
@@ -27,22 +28,22 @@ if TYPE_CHECKING:
     from reference_impl.cache.interface import ForwardBatch
 
 Model = Callable[..., Tensor]  # (batch, rows or None) -> logits [n_rows, vocabulary]
-# Runs a function, and returns what runs its kernels again, and the tensor in which their result appears.
+# Runs a function. Returns a call that runs its kernels again, and the tensor in which their result appears.
 Capture = Callable[[Callable[[], Tensor]], tuple[Callable[[], object], Tensor]]
 Shape = tuple[int, int, int]  # tokens, sequences, width of the block tables
 
 BATCH_SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64)
-MOST_TOKENS = 63  # on a CPU a longer pass is left to the model: its work is large beside the launches
-MOST_KEPT = 256  # tokens of all recordings there: each keeps what it computes; the least recently used goes first
+MOST_TOKENS = 63  # on a CPU the model runs longer passes, whose work is large beside the launches
+MOST_KEPT = 256  # most tokens of all recordings there, since each keeps its results; drops the least recently used
 
 
 class CannotRecordError(Exception):
-    """The pass computes something that a recording would not see."""
+    """The pass computes something that a recording would miss."""
 
 
 @dataclass
 class Recorded:
-    """One shape: the buffers that its kernels read, what runs them, and where the logits appear."""
+    """One shape: the buffers that its kernels read, what runs them again, and where the logits appear."""
 
     buffers: PackedBatch
     replay: Callable[[], object]
@@ -50,16 +51,16 @@ class Recorded:
 
 
 class Replayed:
-    """A model for the engine: replays the passes whose shape it records, and leaves the others to `model`.
+    """A model for the engine: it replays the passes whose shape it records, and leaves the others to `model`.
 
-    A pass is replayed if it wants logits after each of its tokens, in their order. `keep`: logits stay as they are;
-    without, the next pass writes into the same memory. Addresses are recorded: after replacing a weight make a new one.
+    It replays a pass that wants logits after each of its tokens, in order. `keep`: logits stay as they are; without it
+    the next pass writes into the same memory. Addresses are recorded, so make a new one after replacing a weight.
     """
 
     def __init__(self, model: Model, capture: Capture, keep: bool = True) -> None:
         self.model = model
         self.keep = keep
-        self.refused = ""  # why nothing can be recorded; then all goes to the model
+        self.refused = ""  # why nothing can be recorded, in which case the model runs every pass
         self._capture = capture
         self._recorded: OrderedDict[Shape, Recorded] = OrderedDict()
 
@@ -69,7 +70,7 @@ class Replayed:
         return list(self._recorded)
 
     def shape_of(self, batch: ForwardBatch, rows: Tensor | None) -> Shape | None:
-        """The recording that serves this pass; None if the model is to run it."""
+        """The recording that serves this pass, or None if the model is to run it."""
         raise NotImplementedError
 
     @torch.inference_mode()
@@ -107,7 +108,7 @@ class Replayed:
 
 
 def padding(layers: Sequence[tuple[Tensor, Tensor]], shape: Shape) -> PackedBatch:
-    """The buffers of a pass, which stores nothing and sees one token of block 0 a sequence."""
+    """The buffers of a pass that stores nothing and in which each sequence sees one token of block 0."""
     n_tokens, n_seqs, width = shape
     device = layers[0][0].device
 
@@ -127,7 +128,7 @@ def padding(layers: Sequence[tuple[Tensor, Tensor]], shape: Shape) -> PackedBatc
 
 
 def fill(buffers: PackedBatch, batch: PackedBatch) -> None:
-    """Copies a pass into the buffers, whose later rows become padding. Block tables may be narrower."""
+    """Copies a pass into the buffers, and makes their later rows padding. The pass may have narrower block tables."""
     n, (n_seqs, width) = len(batch.tokens), batch.block_tables.shape
     if n == len(buffers.tokens):
         into = buffers
@@ -153,7 +154,7 @@ def fill(buffers: PackedBatch, batch: PackedBatch) -> None:
     into.context_lens.copy_(batch.context_lens)
     if n != n_seqs:  # else each is 1, as in the buffers
         into.query_lens.copy_(batch.query_lens)
-    # What is behind a sequence's own blocks is never read.
+    # Nothing reads the entries after a sequence's own blocks.
     (into.block_tables[:, :width] if width < into.block_tables.shape[1] else into.block_tables).copy_(
         batch.block_tables
     )
@@ -162,7 +163,7 @@ def fill(buffers: PackedBatch, batch: PackedBatch) -> None:
 class DecodeGraphs(Replayed):
     """Replays decode steps over the blocks of `storage`, as CUDA graphs.
 
-    max_blocks: the longest block table there can be. Sizes are recorded when they are first needed, or by `record`.
+    max_blocks: the longest block table there can be. A size is recorded when it is first needed, or by `record`.
     ValueError for batch sizes below 1. The caller must not use the storage of another cache with it.
     """
 
@@ -183,10 +184,10 @@ class DecodeGraphs(Replayed):
         self.batch_sizes = sorted(set(batch_sizes))
 
     def shape_of(self, batch: ForwardBatch, rows: Tensor | None) -> Shape | None:
-        """The recorded size that serves this pass; None where it is not a plain decode step, or too large.
+        """The recorded size that serves this pass; None if it is no plain decode step, or too large.
 
-        Only shapes are looked at, since reading a tensor would wait for the GPU: as many tokens as sequences is one
-        token each, and as many rows as tokens is all of them.
+        It looks at shapes alone, since reading a tensor would wait for the GPU: as many tokens as sequences means one
+        token each, and as many rows as tokens means all of them.
         """
         if not isinstance(batch, PackedBatch) or batch.layers is not self.storage.layers:
             return None
@@ -213,7 +214,7 @@ def sizes_up_to(most: int) -> tuple[int, ...]:
 class CudaCapture:
     """Records a function's kernels in a CUDA graph.
 
-    All graphs share one memory pool, since only one runs at a time; record the largest first.
+    All graphs share one memory pool, since only one runs at a time. Record the largest first.
     """
 
     def __init__(self) -> None:
@@ -223,21 +224,21 @@ class CudaCapture:
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            for _ in range(2):  # compiles kernels and makes cuBLAS's work space, which a recording must not do
+            for _ in range(2):  # first compiles kernels and makes cuBLAS's workspace, which a recording must not do
                 run()
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool):
             out = run()
-        graph.replay()  # recording has run nothing
+        graph.replay()  # since recording ran nothing
         return graph.replay, out
 
 
 class RecordedPasses(Replayed):
-    """Replays short passes on a CPU. That is right only if all that the model computes are launches of our kernels.
+    """Replays short passes on a CPU, which is right only if launches of our kernels are all that the model computes.
 
-    So the recording watches PyTorch, and where an operator of its own computes anything (float64, a GPU, a fallback),
-    `refused` names it and all goes to the model.
+    So a recording watches PyTorch. If one of its own operators computes anything (float64, a GPU, a fallback),
+    `refused` names it, and every pass goes to the model.
     """
 
     def __init__(self, model: Model, keep: bool = True) -> None:
@@ -245,13 +246,13 @@ class RecordedPasses(Replayed):
         self._layers: object = None
 
     def shape_of(self, batch: ForwardBatch, rows: Tensor | None) -> Shape | None:
-        """The tables' width is rounded up to eighths, so that a growing context is not a new shape with every block."""
+        """The shape, with tables widened to the next eighth, so that not every new block makes a new shape."""
         n = len(batch.tokens)
         if not isinstance(batch, PackedBatch) or n > MOST_TOKENS:
             return None
         if rows is not None and (len(rows) != n or rows.tolist() != list(range(n))):
-            return None  # a piece of a prompt: its shape hardly comes again
-        if batch.layers is not self._layers:  # another cache lies elsewhere
+            return None  # a piece of a prompt, whose shape hardly ever comes again
+        if batch.layers is not self._layers:  # another cache has other addresses
             self._recorded.clear()
             self._layers = batch.layers
         n_seqs, width = batch.block_tables.shape
@@ -277,7 +278,7 @@ def capture_launches(run: Callable[[], Tensor]) -> tuple[Callable[[], object], T
 
 
 class _Watch(TorchDispatchMode):
-    """Lets through what computes nothing: new memory, and views of what is there."""
+    """Lets operators through that compute nothing: new memory, and views of existing memory."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))

@@ -1,7 +1,7 @@
-"""RoPE's angles: how far a query or key is turned at each position, with Llama 3's stretching of long wavelengths.
+"""RoPE's angles: how far each position turns a query or key, with Llama 3's stretching of long wavelengths.
 
-Su et al. 2021: each pair of dimensions turns by a fixed angle a token, so that a score depends on the distance between
-two tokens alone. The turning itself is `kernels.rotate`.
+Su et al. 2021: each pair of dimensions turns by a fixed angle per token, so a score depends only on the distance
+between two tokens. `kernels.rotate` does the turning.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""A small model as the draft, with a KV cache of its own.
+"""Drafts by a small model, with a KV cache of its own.
 
 Before it drafts, the model brings its cache up to date with the request's tokens, by one rule for every case. Cached
 tokens that agree with them stay, the others (drafts that the target refused) are cut off, and missing ones are
-computed: the whole prompt at first, one token after a refusal, two after a full accept, because the last drafted token
-was never fed back and the target added one of its own. All requests that need drafts share the draft model's passes.
+computed. That is the whole prompt at first, one token after a refusal, and two after a full accept, because the last
+drafted token was never fed back and the target added one of its own. All requests that need drafts share the draft
+model's passes.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ Chunk = tuple[Hashable, list[int]]
 class ModelDraft:
     """A `DraftSource` that draws from a model, with each request's own temperature, top-k and top-p.
 
-    `cache` must have room for at least one request. If it cannot hold all, requests take turns and are recomputed.
-    No token is drafted beyond `max_context`, and a pass has at most `token_budget` tokens.
+    `cache` must have room for at least one request. If it cannot hold all of them, requests take turns and are
+    recomputed. No token is drafted beyond `max_context`, and a pass has at most `token_budget` tokens.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class ModelDraft:
         return min(order.n, self.max_context - len(order.tokens) + 1)
 
     def _in_turns(self, orders: list[tuple[Wanted, list[Draft]]]) -> None:
-        """All at once if the cache holds them, else without the requests that need nothing now, else half by half."""
+        """Drafts for all if the cache holds them, else without the requests that need nothing now, else in halves."""
         if not orders:
             return
         if not self._make_room([order for order, _ in orders]):

@@ -1,7 +1,7 @@
 """Generates for one request with drafts: an engine with a speculator that serves a single user.
 
-It yields the same tokens as `engine.generate`: always if the answer is greedy, and also if it is sampled and the drafts
-come from look-up. Drafts that a model draws give another sample of the same distribution.
+A greedy answer is that of `engine.generate`, token by token, and so is a sampled one with drafts by look-up. If a model
+draws the drafts, a sampled answer is another sample of the same distribution.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def generate_with_drafts(
     speculator: Speculator,
     eos_ids: frozenset[int] = frozenset(),
 ) -> Iterator[int]:
-    """Yields token ids as `engine.generate` does, a round at a time. ValueError as there."""
+    """Yields token ids, a round at a time. Arguments and errors are those of `engine.generate`."""
     require_room(model, prompt, max_tokens)
     n_blocks = -(-(len(prompt) + max_tokens) // BLOCK_SIZE)
     config = EngineConfig(max_running=1, block_size=BLOCK_SIZE, n_blocks=n_blocks)

@@ -95,7 +95,7 @@ def _judge_certain(chosen: list[int], drafts: Sequence[Draft]) -> list[int]:
     exact rule with one random number for both decisions, and even a sampled answer is what it is without drafts.
     """
     drafted = [draft.token for draft in drafts]
-    if drafted == chosen:  # the pass has no row for a token of the target's own
+    if drafted == chosen:  # the pass has no row for the target's own token
         return chosen
     return accept_greedy(drafted[: len(chosen) - 1], chosen)
 

@@ -35,8 +35,8 @@ class DraftLength:
     adaptive: bool = False
     cost: float = 0.05
     row: float = 0.0
-    memory: float = 0.9  # weight of older rounds, for each round that passes
-    prior: float = 0.7  # acceptance assumed before anything was measured, with the weight of `most` tokens
+    memory: float = 0.9  # each new round multiplies the weight of the older ones by this
+    prior: float = 0.7  # acceptance to start from; it counts like `most` judged tokens
 
     def __post_init__(self) -> None:
         if self.most < 1:
@@ -105,7 +105,7 @@ class Speculator:
             )
 
     def drafting(self, request_id: Hashable) -> Drafting:
-        """What is known about one request's drafts."""
+        """What the speculator knows about one request's drafts."""
         return self._drafting.setdefault(request_id, Drafting())
 
     def prepare(self, states: Sequence[RequestState]) -> None:
