@@ -1,9 +1,9 @@
-"""Run one function on several ranks of this machine: processes that can send each other tensors.
+"""Runs one function on several ranks of this machine: processes that can send each other tensors.
 
 `run_ranks(4, function, x)` calls `function(x)` in four processes at once, with a `torch.distributed` process group
-between them, and returns the four results. It serves lessons, tests and one machine with several GPUs; several machines
-need torchrun. Two rules: a failure names the rank it began on, and nothing hangs, although a rank that waits for a dead
-one would wait for ever.
+between them, and returns the four results. It serves lessons, tests, and one machine with several GPUs; several
+machines need torchrun. Two rules hold: a failure names the rank that it began on, and nothing hangs, although a rank
+would wait forever for one that died.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-_GRACE = 1.0  # seconds in which ranks that fail because of another one may report too, before the first is blamed
+_GRACE = 1.0  # seconds to wait for the reports of ranks that fail because of another, before blaming the first
 
 
 class RankError(RuntimeError):
@@ -41,17 +41,17 @@ class _Report:
     result: Any = None
     error: BaseException | None = None
     text: str = ""  # the error's traceback
-    failed_at: float = 0.0  # on the machine's monotonic clock; 0 for a rank that died without a word
+    failed_at: float = 0.0  # on the machine's monotonic clock; 0 if the rank died without a report
 
 
 def run_ranks(
     n_ranks: int, function: Callable[..., Any], *arguments: Any, backend: str = "gloo", timeout: float = 600.0
 ) -> list[Any]:
-    """[function(*arguments) on rank 0, on rank 1, ...], each in a process of its own; it may call `torch.distributed`.
+    """[function(*arguments) on rank 0, on rank 1, ...], each in its own process, where `torch.distributed` works.
 
     `function` must be importable from a module, arguments and results picklable. Backend "gloo" talks over this
-    machine's loopback, "nccl" between GPUs (rank r uses GPU r). Raises RankError if a rank raises or dies, or if one
-    has no result after `timeout` seconds; all processes are gone when this returns.
+    machine's loopback, "nccl" between GPUs (rank r uses GPU r). Raises RankError if a rank raises or dies, or has no
+    result after `timeout` seconds. All processes are gone when this returns.
     """
     if n_ranks < 1:
         raise ValueError(f"n_ranks must be at least 1, got {n_ranks}")
@@ -86,10 +86,10 @@ def run_ranks(
 
 
 def run_command(n_ranks: int | None, function: Callable[..., None], device: torch.device, *arguments: Any) -> None:
-    """A command on several ranks: function(its device, *arguments) on each, and only rank 0 writes to standard output.
+    """Runs a command on several ranks: function(its device, *arguments) on each. Only rank 0 writes to standard output.
 
-    Starts `n_ranks` on this machine; None if torchrun has started this process as a rank. A rank's ValueError is
-    raised here as it is.
+    Starts `n_ranks` on this machine; None if torchrun has started this process as a rank. Raises a rank's ValueError as
+    it is.
     """
     backend = "nccl" if device.type == "cuda" else "gloo"
     if dist.is_torchelastic_launched():
@@ -98,7 +98,7 @@ def run_command(n_ranks: int | None, function: Callable[..., None], device: torc
         local_rank = int(os.environ["LOCAL_RANK"])
         if backend == "nccl":
             torch.cuda.set_device(local_rank)
-        dist.init_process_group(backend)  # torchrun says in the environment who is who
+        dist.init_process_group(backend)  # torchrun names each rank in the environment
         try:
             _run_command(function, device.type, local_rank, *arguments)
         finally:
@@ -118,7 +118,7 @@ def run_command(n_ranks: int | None, function: Callable[..., None], device: torc
 
 
 def same_seed(seed: int | None) -> int:
-    """A seed that all ranks agree on: rank 0's, drawn there if it is None. Ranks must draw the same tokens."""
+    """A seed that all ranks agree on: rank 0's, or one that rank 0 draws. Ranks must draw the same tokens."""
     agreed = [random.SystemRandom().getrandbits(63) if seed is None else seed]
     dist.broadcast_object_list(agreed, src=0)
     return agreed[0]
@@ -137,7 +137,7 @@ def _run_command(function: Callable[..., None], device: str, gpu: int | None, *a
 @dataclass(frozen=True)
 class _Setup:
     n_ranks: int
-    store: str  # a file by which the ranks find each other: no port that could be taken
+    store: str  # a file through which the ranks find each other; a port could be in use
     backend: str
     timeout: float
     n_threads: int  # for each rank, so that all together use the cores once
@@ -147,7 +147,7 @@ class _Setup:
 def _run(sender: connection.Connection, payload: bytes, rank: int, setup: _Setup) -> None:
     """The life of one rank."""
     try:
-        os.environ.update(setup.environment)  # the fork server has that of an earlier moment
+        os.environ.update(setup.environment)  # the fork server has an older environment
         for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
             os.environ.setdefault(variable, _loopback())
         torch.set_num_threads(setup.n_threads)
@@ -165,9 +165,9 @@ def _run(sender: connection.Connection, payload: bytes, rank: int, setup: _Setup
     except BaseException as error:
         data = _failure(error)
         sender.send_bytes(data)
-        return  # without a farewell: the others may be stuck, and the parent ends them
+        return  # without a barrier: the others may be stuck, and the parent ends them
     sender.send_bytes(data)
-    dist.barrier()  # no rank leaves while another still listens
+    dist.barrier()  # no rank leaves while another still waits for it
     dist.destroy_process_group()
 
 
@@ -175,7 +175,7 @@ def _failure(error: BaseException) -> bytes:
     now, text = time.monotonic(), traceback.format_exc()
     try:
         data = pickle.dumps(_Report(error=error, text=text, failed_at=now))
-        pickle.loads(data)  # some exceptions can be written and not read
+        pickle.loads(data)  # some exceptions can be pickled but not unpickled
         return data
     except Exception:
         substitute = RuntimeError(f"{type(error).__name__}: {error}")
@@ -183,7 +183,7 @@ def _failure(error: BaseException) -> bytes:
 
 
 def _collect(processes: list[BaseProcess], receivers: list[connection.Connection], timeout: float) -> list[Any]:
-    """The results of all ranks; RankError as soon as one of them cannot come any more."""
+    """The results of all ranks. RankError as soon as one of them can no longer come."""
     waiting = {receiver: rank for rank, receiver in enumerate(receivers)}
     reports: dict[int, _Report] = {}
     failed: dict[int, _Report] = {}
@@ -212,7 +212,7 @@ def _collect(processes: list[BaseProcess], receivers: list[connection.Connection
 
 
 def _blame(failed: dict[int, _Report], processes: list[BaseProcess]) -> RankError:
-    """The error of the rank that failed first; the others mostly failed because they no longer heard from it."""
+    """The error of the rank that failed first. Others mostly failed because they no longer heard from it."""
     rank = min(failed, key=lambda r: failed[r].failed_at)
     first, others = failed[rank], sorted(set(failed) - {rank})
     if first.failed_at == 0.0:

@@ -1,9 +1,9 @@
 """Tensor parallelism: one model over several ranks, each with its own slice of every matrix and its own KV heads.
 
 The forward pass stays that of `model`: each rank runs it on a narrower model. Three places put the parts together. The
-matrices that end attention and the feed-forward network give one summand a rank (all-reduce). So does the input
-embedding, since each rank knows the rows of its part of the vocabulary. The output head gives each rank's part of the
-logits (all-gather). `sharding` says which rank holds what, with numbers for 70B on two GPUs. After Shoeybi et al. 2019,
+matrices that end attention and the feed-forward network give each rank one summand (all-reduce). So does the input
+embedding, since a rank has the rows of its part of the vocabulary. The output head gives each rank part of the logits
+(all-gather). `sharding` says which rank holds what, with numbers for 70B on two GPUs. After Shoeybi et al. 2019,
 "Megatron-LM", section 3.
 
 All ranks make the same calls in the same order with the same tokens, and all receive the same logits bit for bit, so
@@ -29,8 +29,8 @@ from reference_impl.parallel.sharding import rank_config, rank_slices
 
 Group = dist.ProcessGroup | None  # None: all ranks
 
-# Of each weight, the dimension that is split ([out, in]: 0 is a column-parallel matrix, 1 a row-parallel one) and what
-# it counts. Fused matrices are split by their parts; a weight that is not named here is whole on every rank.
+# For each weight, the dimension that is split ([out, in]: 0 makes a column-parallel matrix, 1 a row-parallel one) and
+# what it counts. Fused matrices are split by their parts. A weight that is not named here is whole on every rank.
 SPLITS = {
     "self_attn.q_proj": (0, "heads"),
     "self_attn.k_proj": (0, "kv_heads"),
@@ -47,7 +47,7 @@ SPLITS = {
 class RowParallel(nn.Module):
     """A matrix split by its inputs: each rank multiplies its slice of x by its columns, and the sum is the product.
 
-    `part` may be any module in `Linear`'s place. It has no bias here: that would be added once a rank.
+    `part` may be any module that can replace `Linear`. It has no bias, which every rank would add once.
     """
 
     def __init__(self, part: nn.Module, group: Group) -> None:
@@ -89,10 +89,10 @@ class GatheredHead(nn.Module):
 
 
 class ParallelLlama(Llama):
-    """This rank's part of the decoder of `config`. Its own `config` is the rank's: caches are made from that one.
+    """This rank's part of the decoder of `config`. Its own `config` has the rank's shape, from which caches are made.
 
-    Every rank of `group` makes one and calls it with the same batch. `whole` is the config of the model altogether.
-    Raises ValueError, which names the dimension, if the model does not divide over the ranks.
+    Every rank of `group` makes one and calls it with the same batch. `whole` is the config of the whole model.
+    ValueError names a dimension that does not divide over the ranks.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class ParallelLlama(Llama):
         return len(self.vocab) < self.whole.vocab_size
 
     def embedded(self, tokens: Tensor) -> Tensor:
-        """Embeddings [n, d_model] of token ids: a rank has the rows of its part of the vocabulary, else zeros."""
+        """Embeddings [n, d_model] of token ids: the sum of what each rank finds in its rows of the vocabulary."""
         if not self.vocab_is_split:
             return super().embedded(tokens)
         row = tokens - self.vocab.start
@@ -135,10 +135,10 @@ def slices(
 ) -> Iterator[tuple[str, Tensor]]:
     """One rank's slice of each tensor of the whole model `config`, one at a time, under the same names (no copies).
 
-    Raises WeightsError if a dimension that is to be split has another size than the model's.
+    WeightsError if a dimension that is to be split differs from the model's.
     """
     mine = rank_slices(config, rank, n_ranks)
-    rows = {  # of each split dimension: this rank's first row, their number, and how many there are in the whole
+    rows = {  # for each split dimension: this rank's first row, number of rows, and rows of the whole
         "heads": (mine.heads, config.n_heads, config.head_dim),
         "kv_heads": (mine.kv_heads, config.n_kv_heads, config.head_dim),
         "d_ff": (mine.d_ff, config.d_ff, 1),
@@ -158,7 +158,7 @@ def slices(
 
 
 def fill(model: ParallelLlama, tensors: Iterable[tuple[str, Tensor]], path: Path) -> None:
-    """Copies this rank's slices of the whole model's tensors into `model`; holds one whole tensor at a time.
+    """Copies this rank's slices of the whole model's tensors into `model`, holding one whole tensor at a time.
 
     `path` is for the error if they do not fit together.
     """

@@ -1,9 +1,9 @@
-"""AWQ: scale up the weights that meet large inputs before rounding, and the inputs down, so that nothing else changes.
+"""AWQ: before rounding, scale up the weights that meet large inputs, and scale down the inputs to match.
 
-Multiplying column j of W by s_j and dividing input j by s_j leaves the layer as it is, but the rounding error of that
-column now counts only 1/s_j. The inputs are divided for free: the factor goes into whatever makes them, the gain of the
-norm before or the rows of the linear layer before. s_j = (mean |x_j|)^ratio, and the ratio is found by trying 20.
-Lin et al. 2024, "AWQ", section 3 (its search for a clipping range is left out).
+If column j of W is multiplied by s_j and input j divided by it, the layer computes the same, but that column's rounding
+error counts only 1/s_j. Dividing the inputs is free: the factor goes into whatever makes them, which is the gain of the
+norm before the layer, or the rows of the linear layer before it. s_j = (mean |x_j|)^ratio, and the ratio is the best of
+20. Lin et al. 2024, "AWQ", section 3 (without its search for a clipping range).
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from torch import Tensor
 from reference_impl.bounds.config import ModelConfig
 from reference_impl.model.llama import Layer
 
-_ROWS = 512  # of a matrix, enough to compare two ratios
-Round = Callable[[Tensor], Tensor]  # W [rows, columns] -> Ŵ, what the chosen format makes of it
+_ROWS = 512  # rows of a matrix that are enough to compare two ratios
+Round = Callable[[Tensor], Tensor]  # W [rows, columns] -> Ŵ, its values in the chosen format
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What calibration leaves of a linear layer's inputs x: `hessian` = mean of x xᵀ, `size` = mean of |x|."""
+    """What calibration keeps of a linear layer's inputs x: `hessian` = mean of x xᵀ, `size` = mean of |x|."""
 
     hessian: Tensor  # float64 [columns, columns]
     size: Tensor  # float64 [columns]
 
 
 def search(weight: Tensor, inputs: Inputs, rounded: Round, steps: int = 20) -> tuple[Tensor, float]:
-    """(s float32 [columns], ratio): of ratio = 0, 1/steps, ... below 1 the one whose rounded layer errs least.
+    """(s float32 [columns], ratio): the ratio of 0, 1/steps, ... below 1 whose rounded layer errs least.
 
     weight [rows, columns]: all linear layers that share the input, one below the other. The error is that of the
-    outputs over the calibration inputs, at every n-th row so that 512 to 1,023 remain. Ratio 0 is s = 1, plain
+    outputs over the calibration inputs, at every n-th row so that 512 to 1,023 remain. Ratio 0 means s = 1, plain
     rounding, and wins ties.
     """
     weight = weight[:: max(weight.shape[0] // _ROWS, 1)]
     hessian = inputs.hessian.to(weight.dtype)
-    size = inputs.size.clamp(min=1e-4 * float(inputs.size.max()) or 1.0)  # an input that is always 0 decides nothing
+    size = inputs.size.clamp(min=1e-4 * float(inputs.size.max()) or 1.0)  # so an input that is always 0 does not matter
     best, best_error, best_ratio = torch.ones_like(size), float("inf"), 0.0
     for step in range(steps):
         scale = size ** (step / steps)
@@ -62,8 +62,8 @@ def fold_into_norm(gain: Tensor, linear: Tensor, s: Tensor) -> None:
 def fold_into_rows(before: Tensor, linear: Tensor, s: Tensor) -> None:
     """before [columns, n] /= s row by row and linear [rows, columns] *= s, in place: `before` makes linear's input.
 
-    Right only where the input is linear in `before`: v for the output projection, up for the down projection. Through
-    the gate of SwiGLU it would change the model, as silu(g / s) is not silu(g) / s.
+    This is right only if the input is linear in `before`: v for the output projection, up for the down projection.
+    Through the gate of SwiGLU it would change the model, as silu(g / s) is not silu(g) / s.
     """
     before.div_(s.to(before.dtype)[:, None])
     linear.mul_(s.to(linear.dtype))
@@ -73,7 +73,7 @@ def fold_into_rows(before: Tensor, linear: Tensor, s: Tensor) -> None:
 def scale_layer(
     layer: Layer, config: ModelConfig, inputs: dict[str, Inputs], rounded: Round, steps: int = 20
 ) -> dict[str, float]:
-    """Search and fold for the four inputs of a decoder layer, in place; the layer computes what it did before.
+    """Searches and folds for the four inputs of a decoder layer, in place. The layer still computes the same.
 
     inputs: by name of the linear layer (`LINEARS`). Returns the ratios found. `wo` is left out where query heads share
     value heads: one row of v then makes several inputs of wo, which would have to agree on one s.
@@ -82,7 +82,7 @@ def scale_layer(
     up = gate_up[config.d_ff :]
     q_and_k = (config.n_heads + config.n_kv_heads) * config.head_dim
     ratios = {}
-    # From the back to the front: folding divides rows of an earlier matrix, which is scaled and rounded after that.
+    # The last input comes first: folding divides rows of an earlier matrix, which must be scaled and rounded later.
     s, ratios["w_down"] = search(layer.w_down.weight, inputs["w_down"], rounded, steps)
     fold_into_rows(up, layer.w_down.weight, s)
     s, ratios["w_gate_up"] = search(gate_up, inputs["w_gate_up"], rounded, steps)

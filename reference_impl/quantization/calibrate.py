@@ -1,7 +1,7 @@
-"""Quantize a whole model layer by layer: run calibration text up to a layer, quantize it, go on with its new outputs.
+"""Quantizes a model layer by layer: runs calibration text up to a layer, quantizes it, goes on with its new outputs.
 
-So each layer is calibrated with the inputs that it will really get, including the errors of the layers before it, and
-memory never holds more than one layer's statistics. Only the four linear layers of each decoder layer are quantized;
+So each layer is calibrated with the inputs that it will really get, errors of earlier layers included, and memory never
+holds the statistics of more than one layer. Only the four linear layers of each decoder layer are quantized;
 embeddings, output head and norms stay as they are. An interrupted run goes on after its last layer.
 """
 
@@ -37,7 +37,7 @@ Place = Callable[[int, str, QuantizedWeight], None]  # (layer, name of the linea
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to quantize: the method and the grid; `damping`, `act_order` are GPTQ's, `steps` (ratios to try) AWQ's."""
+    """How to quantize: method and grid. `damping` and `act_order` are for GPTQ, `steps` (ratios to try) for AWQ."""
 
     method: str
     bits: int
@@ -88,14 +88,17 @@ def quantize_layers(
     progress: bool = True,
     pass_tokens: int = PASS_TOKENS,
 ) -> dict[str, QuantizedWeight]:
-    """Quantizes `model` in place; returns the weights by name, "layers.0.wqkv" to "layers.29.w_down".
+    """Quantizes `model` in place, and returns the weights by name, "layers.0.wqkv" to "layers.29.w_down".
 
     sequences: token ids to calibrate with, which GPTQ and AWQ need; the same ids give the same result. At most
     `pass_tokens` of them are run at a time (a longer sequence alone). Afterwards the linear layers hold ŵ in the
-    model's dtype, and AWQ's factors are in the norms. place: puts each quantized weight where it belongs instead, for
-    example into a module that computes with it; then nothing is kept here and the result is empty. folder: where
-    finished layers are kept, each file written whole or not at all; with the same model, recipe and text a later call
-    goes on from there, with another it is a ValueError. Raises WeightsError for a damaged file there.
+    model's dtype, and AWQ's factors are in the norms.
+
+    place: called for each quantized weight to put it into the model instead, for example into a module that computes
+    with it. Then nothing is kept here and the result is empty.
+
+    folder: where finished layers are kept, each file written whole or not at all. A later call with the same model,
+    recipe and text goes on from there; with another one it is a ValueError. WeightsError for a damaged file there.
     """
     if recipe.method != "rounding" and not sequences:
         raise ValueError(f"{recipe.method} needs text to calibrate with")
@@ -128,7 +131,7 @@ def quantize_layers(
 
 
 def observe(model: Llama, i: int, states: Sequence[tuple[Recompute, Tensor]]) -> dict[str, Inputs]:
-    """What each linear layer of decoder layer `i` is given over all passes, each with the rows that enter the layer."""
+    """The inputs of each linear layer of decoder layer `i` over all passes, each given with the rows that enter it."""
     sums: dict[str, Inputs] = {}
     n_rows = 0
 
@@ -152,7 +155,7 @@ def observe(model: Llama, i: int, states: Sequence[tuple[Recompute, Tensor]]) ->
 
 
 def calibration_inputs(model: Llama, sequences: Sequence[Sequence[int]], layer: int) -> dict[str, Inputs]:
-    """What the linear layers of one decoder layer are given by the float model: for experiments with one layer."""
+    """The inputs of one decoder layer's linear layers in the float model, for experiments with one layer."""
     if not 0 <= layer < model.config.n_layers:
         raise ValueError(f"the model has layers 0 to {model.config.n_layers - 1}, got {layer}")
     with torch.no_grad():
@@ -199,7 +202,7 @@ def _open_folder(folder: Path, fingerprint: dict[str, str]) -> None:
 
 
 def _kept(layer: Layer) -> dict[str, Tensor]:
-    """What AWQ changes beside the linear weights."""
+    """Tensors that AWQ changes beside the linear weights."""
     kept: dict[str, Tensor] = {"attn_norm": layer.attn_norm, "mlp_norm": layer.mlp_norm}
     return kept if layer.wqkv.bias is None else kept | {"wqkv.bias": layer.wqkv.bias}
 

@@ -1,6 +1,6 @@
 """A forward pass in parts: several texts packed into one pass, and the residual stream handed from layer to layer.
 
-`Llama.forward` runs through; calibration has to stop at every layer, and evaluation before the output head.
+`Llama.forward` runs without a stop. Calibration must stop at every layer, and evaluation before the output head.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Tokens = Sequence[int]
 
 
 def packed(sequences: Sequence[Tokens], most: int = PASS_TOKENS) -> list[Recompute]:
-    """Sequences packed into passes of at most `most` tokens, in their order; a longer one has a pass of its own."""
+    """Sequences packed in order into passes of at most `most` tokens; a longer sequence has a pass of its own."""
     together: list[list[Tokens]] = []
     for sequence in sequences:
         if not together or sum(map(len, together[-1])) + len(sequence) > most:

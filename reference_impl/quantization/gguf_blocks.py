@@ -1,9 +1,9 @@
-"""GGUF's block formats, byte for byte: what stands in a file on a learner's disk.
+"""GGUF's block formats, byte for byte as they are in a file on a learner's disk.
 
-A block is 32 weights of a row with a 16-bit scale in front of them. Three differences to `rounding`: halves are rounded
-away from zero (Q8_0) or up (Q4_0, Q4_1); q is computed with the scale *before* it was rounded to float16; and Q4_0's
-scale carries the sign of its largest weight, which so gets the 16th level. Q4_K and Q6_K, blocks of 256 with scales of
-scales, are read through the `gguf` package. Layouts: ggml's ggml-common.h and ggml-quants.c.
+A block is 32 weights of a row after a 16-bit scale. Three things differ from `rounding`. Halves are rounded away from
+zero (Q8_0) or up (Q4_0, Q4_1). q is computed with the scale *before* it is rounded to float16. Q4_0's scale has the
+sign of its largest weight, which thereby gets the 16th level. Q4_K and Q6_K, blocks of 256 with scales of scales, are
+read by the `gguf` package. Layouts: ggml's ggml-common.h and ggml-quants.c.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ _WRITERS: dict[str, Callable[[Floats], tuple[Floats, NDArray]]] = {"Q8_0": _q8_0
 
 
 def _inverse(d: Floats) -> Floats:
-    """1/d, and 0 where d is 0 or too small to have one (float16 makes such a d 0 in any case)."""
+    """1/d, and 0 if d is 0 or too small to have an inverse (float16 makes such a d 0 in any case)."""
     inverse = np.float32(1) / d
     return np.where(np.isfinite(inverse), inverse, np.float32(0))
 

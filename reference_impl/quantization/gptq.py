@@ -1,8 +1,8 @@
 """GPTQ: round one column after another, and let the columns still to come make up for the error.
 
-A layer computes x Wᵀ, so what counts is not |W - Ŵ| but the error of its outputs, tr((W - Ŵ) H (W - Ŵ)ᵀ) with the
-Hessian H = the sum of x xᵀ over calibration inputs x. Rounding column i by e is best repaired by adding -e H⁻¹[i, j] /
-H⁻¹[i, i] to every later column j; the inverses of all the shrinking H are the rows of one Cholesky factor of H⁻¹.
+A layer computes x Wᵀ, so what counts is not |W - Ŵ| but the error of its outputs, tr((W - Ŵ) H (W - Ŵ)ᵀ), where the
+Hessian H is the sum of x xᵀ over calibration inputs x. The best repair for rounding column i by e adds -e H⁻¹[i, j] /
+H⁻¹[i, i] to every later column j. The inverses of all the shrinking H are the rows of one Cholesky factor of H⁻¹.
 Frantar et al. 2023, "GPTQ", algorithm 1; the repair is that of Optimal Brain Surgeon (Hassibi and Stork 1993).
 """
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from reference_impl.quantization.rounding import GroupSize, check, choose_grid, group_width
 from reference_impl.quantization.weight import QuantizedWeight
 
-_CHUNK = 2**22  # weights that are held in float64 at a time: rows do not depend on each other
+_CHUNK = 2**22  # weights held in float64 at a time, as rows do not depend on each other
 
 
 def gptq(
@@ -29,16 +29,21 @@ def gptq(
     act_order: bool = False,
     block: int = 128,
 ) -> QuantizedWeight:
-    """Quantize weight [rows, columns] for inputs with `hessian` [columns, columns]; grids and errors as in `quantize`.
+    """Quantizes weight [rows, columns] for inputs with `hessian` [columns, columns]; grids and errors as in `quantize`.
 
-    A group's grid is chosen when its first column is reached, from its columns *as updated by then*, so the result does
+    A group's grid is chosen when its first column is reached, from its columns *as updated by then*. So the result does
     not depend on `block`, the number of columns after which the updates are applied to all the rest. Only the shape of
-    H matters, not its scale. damping: this share of H's mean diagonal is added to its diagonal, which makes H positive
-    definite with fewer samples than columns, and inputs that never occurred harmless. act_order: the columns with the
-    largest inputs first, while the others can still repair them; groups stay together, ordered by their mean input, so
-    that no permutation is needed at inference. Arithmetic is float64. Within |w - ŵ| <= scale/2 only of the *updated*
-    weights: single weights move further, the outputs less. Raises ValueError as `quantize`, and for a Hessian of
-    another shape, with NaN or infinity, or that damping does not make positive definite.
+    H matters, not its scale.
+
+    damping: this share of H's mean diagonal is added to its diagonal. It makes H positive definite with fewer samples
+    than columns, and makes inputs that never occurred harmless.
+
+    act_order: the columns with the largest inputs come first, while the others can still repair them. Groups stay
+    together, ordered by their mean input, so inference needs no permutation.
+
+    Arithmetic is float64. |w - ŵ| <= scale/2 holds only for the *updated* weights: single weights move further, the
+    outputs less. ValueError as in `quantize`, and for a Hessian of another shape, with NaN or infinity, or that damping
+    does not make positive definite.
     """
     check(weight, bits, scale_dtype)
     if group_size == "tensor":
@@ -102,7 +107,7 @@ def _columns(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """weight float64 [columns, rows], in the order to go -> q int8 [rows, columns], scales and zeros [rows, groups]."""
     columns, rows = weight.shape
-    weight = weight.contiguous().clone()  # one column of the matrix is one contiguous row here
+    weight = weight.contiguous().clone()  # so that a column of the matrix is a contiguous row
     q = torch.empty(columns, rows, dtype=torch.int8, device=weight.device)
     ends = torch.tensor(group_lengths).cumsum(0).tolist()
     starts = dict(zip([0, *ends[:-1]], ends, strict=True)) if ends else {}
@@ -111,7 +116,7 @@ def _columns(
         last = min(first + block, columns)
         errors = torch.zeros(last - first, rows, dtype=weight.dtype, device=weight.device)
         for i in range(first, last):
-            so_far = errors[: i - first]  # of this block's columns; those of earlier blocks are in `weight` already
+            so_far = errors[: i - first]  # errors of this block's columns; `weight` has those of earlier blocks already
             if i in starts:
                 group = weight[i : starts[i]] - upper[first:i, i : starts[i]].T @ so_far
                 grid = choose_grid(group.amin(0), group.amax(0), bits, symmetric, scale_dtype)

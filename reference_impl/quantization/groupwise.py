@@ -67,7 +67,7 @@ def dequantize_groupwise(q: Array, scales: Array, group_size: int | None) -> Arr
 def quantize_per_tensor(weight: Array, bits: int = 8) -> tuple[Array, Array]:
     """One scale for the whole matrix: weight [rows, columns] -> q int8 [rows, columns], scale float32 [1, 1].
 
-    What groups are compared with. Raises as `quantize_groupwise`.
+    Groups are compared with it. Raises as `quantize_groupwise`.
     """
     lib, weight = _as_floats(weight, "weight")
     _refuse_not_finite(lib, weight)
@@ -141,7 +141,7 @@ def _width(group_size: int | None, columns: int) -> int:
 
 
 def _split(lib: ModuleType, values: Array, width: int) -> Array:
-    """[..., columns] -> [..., groups, width], the last group filled up with zeros."""
+    """[..., columns] -> [..., groups, width]; the last group is padded with zeros."""
     *leading, columns = values.shape
     groups = -(-columns // width)
     if columns < groups * width:
@@ -152,7 +152,7 @@ def _split(lib: ModuleType, values: Array, width: int) -> Array:
 
 
 def _join(groups: Array, columns: int) -> Array:
-    """[..., groups, width] -> [..., columns]: what `_split` did, undone."""
+    """[..., groups, width] -> [..., columns], the inverse of `_split`."""
     *leading, count, width = groups.shape
     return groups.reshape(*leading, count * width)[..., :columns]
 

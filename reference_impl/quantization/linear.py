@@ -1,7 +1,7 @@
-"""A linear layer with a quantized matrix: it takes `Linear`'s place in the model and never makes a float matrix.
+"""A linear layer with a quantized matrix. It replaces `Linear` in the model and never makes a float matrix.
 
-A method chose the integers (`QuantizedWeight`); here they are laid out as the kernels read them. On a CPU the kernel
-rounds activations to 16 bits, on a GPU it leaves them as they are.
+A method chose the integers (`QuantizedWeight`), and this layer holds them in the order in which the kernels read them.
+On a CPU the kernel rounds activations to 16 bits; on a GPU they stay as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reference_impl.quantization.weight import QuantizedWeight
 
 
 class QuantizedLinear(Linear):
-    """x [n, in] -> [n, out] with the matrix of `weight`; `bias` [out] stays as it was."""
+    """x [n, in] -> [n, out] with the matrix of `weight` and `bias` [out], which is not quantized."""
 
     def __init__(self, weight: QuantizedWeight, bias: Tensor | None = None) -> None:
         nn.Module.__init__(self)  # not Linear's, which makes a float weight
@@ -38,7 +38,7 @@ class QuantizedLinear(Linear):
         return self.packed
 
     def quantized(self) -> QuantizedWeight:
-        """The matrix as the method gave it."""
+        """The matrix as the method returned it."""
         packed = self.packed
         zeros = None
         if packed.shifts is not None:
@@ -48,7 +48,7 @@ class QuantizedLinear(Linear):
         return QuantizedWeight(packed.integers(), scales, zeros, self.bits, self.group_size)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
-        """`to(device)` and the like move the codes; their dtypes stay."""
+        """Moves the codes with `to(device)` and the like, and keeps their dtypes."""
         packed = self.packed
         device = fn(packed.scales).device
         self.packed = packed if device == packed.device else packed.to(device)

@@ -24,7 +24,7 @@ from reference_impl.quantization.weight import QuantizedWeight
 
 @dataclass(frozen=True)
 class Part:
-    """A weight of the model, and how it is kept: `bits` and `group_size` are None for floats."""
+    """A weight of the model and how it is stored; `bits` and `group_size` are None for floats."""
 
     name: str
     shape: tuple[int, ...]
@@ -73,7 +73,7 @@ def rounded(weight: Tensor, recipe: Recipe) -> QuantizedWeight:
 
 
 def parts(model: Llama) -> list[Part]:
-    """Every weight of the model, in its order; a tied head that is still the embedding is not listed again."""
+    """Every weight of the model, in order. A tied head that is still the embedding is not listed again."""
     found = [_float("embed", model.embed)]
     for i, layer in enumerate(model.layers):
         assert isinstance(layer, Layer)

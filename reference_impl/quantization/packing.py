@@ -1,7 +1,7 @@
-"""Integers of 2 to 8 bits packed without gaps: only so does a "3-bit" weight save any memory.
+"""Integers of 2 to 8 bits packed without gaps, without which a "3-bit" weight would save no memory.
 
-Each row is one stream of bits, lowest bit first, in two's complement. With 4 bits, the even column is in the low half
-of a byte, as in `groupwise.pack_int4`. Each row starts on a byte of its own.
+Each row is one stream of bits, lowest bit first, in two's complement, and starts on a byte of its own. With 4 bits, the
+even column is in the low half of a byte, as in `groupwise.pack_int4`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from torch import Tensor
 def pack_bits(q: Tensor, bits: int) -> Tensor:
     """q int8 [rows, n] within -2^(bits-1) ... 2^(bits-1) - 1 -> uint8 [rows, ceil(n * bits / 8)].
 
-    The last byte of a row is filled up with 0. Raises ValueError for other shapes, dtypes, bits, or naming the first
-    value out of range.
+    The last byte of a row is padded with 0. ValueError for other shapes, dtypes or bits, and for a value out of range,
+    naming the first.
     """
     _check(q, torch.int8, bits, "q")
     half = 2 ** (bits - 1)

@@ -1,8 +1,8 @@
 """Rounding to the nearest point of a grid: any group, 2 to 8 bits, symmetric or with a zero point, any scale dtype.
 
-A grid is a stored scale and, if asymmetric, a whole-numbered zero point. Every weight gets two promises: q is the
-nearest integer for the scale *as stored* (ties to even), and therefore |w - ŵ| <= scale/2. GPTQ and AWQ are measured
-against this baseline and choose their grids with the same function.
+A grid is a stored scale and, if asymmetric, an integer zero point. Two promises hold for every weight: q is the nearest
+integer for the scale *as stored* (ties to even), and therefore |w - ŵ| <= scale/2. GPTQ and AWQ are measured against
+this baseline and choose their grids with the same function.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from reference_impl.quantization.weight import SCALE_DTYPES, QuantizedWeight
 
 GroupSize = int | None | Literal["tensor"]  # None: one group a row; "tensor": one scale for the whole matrix
-_CHUNK = 2**16  # weights that are held in float64 at a time: far less than a layer
+_CHUNK = 2**16  # weights held in float64 at a time: far less than a layer
 _BITS_OF = {torch.float32: torch.int32, torch.float16: torch.int16, torch.bfloat16: torch.int16}
 
 
@@ -32,7 +32,7 @@ class Grid:
 
     def q(self, values: Tensor) -> Tensor:
         """The nearest point's integer, in float64: ties to even, values beyond the ends of the grid to its ends."""
-        # Where a scale is 0 all values were 0 when it was chosen, and any divisor gives the point that stands for 0.
+        # If a scale is 0, all values were 0 when it was chosen, and any divisor gives the point for 0.
         steps = torch.round(values / torch.where(self.scales == 0, 1.0, self.scales.double()))
         return (steps if self.zeros is None else steps + self.zeros).clamp(self.low, self.high)
 
@@ -49,11 +49,14 @@ class Grid:
 def choose_grid(smallest: Tensor, largest: Tensor, bits: int, symmetric: bool, scale_dtype: torch.dtype) -> Grid:
     """The grid whose ends are a group's extreme weights; `smallest` and `largest` float64, one entry for each group.
 
-    Symmetric: -q_max ... q_max with q_max = 2^(bits-1) - 1 and scale = max|w| / q_max, so that the largest weight comes
-    back exactly (absmax / 127, not / 127.5) and -w gets -q. Asymmetric: all 2^bits points over the range from the
-    smallest to the largest weight, *widened to include 0*, so that 0 is a point and the zero point one of the integers;
-    a constant group comes back to within scale/2. A group of zeros has scale 0, zero point 0 and q = 0, never 0/0.
-    Raises ValueError naming the group where `scale_dtype` cannot hold the scale: it would be rounded to 0 or infinity.
+    Symmetric: -q_max ... q_max with q_max = 2^(bits-1) - 1 and scale = max|w| / q_max, so the largest weight comes back
+    exactly (absmax / 127, not / 127.5) and -w gets -q.
+
+    Asymmetric: all 2^bits points over the range from the smallest to the largest weight, *widened to include 0*, so
+    that 0 is a point and the zero point an integer of the grid. A constant group comes back to within scale/2.
+
+    A group of zeros has scale 0, zero point 0 and q = 0, never 0/0. ValueError names the group whose scale
+    `scale_dtype` would round to 0 or infinity.
     """
     half = 2 ** (bits - 1)
     low, high = (1 - half, half - 1) if symmetric else (-half, half - 1)
@@ -79,12 +82,12 @@ def quantize(
     symmetric: bool = True,
     scale_dtype: torch.dtype = torch.float32,
 ) -> QuantizedWeight:
-    """Round to nearest. weight [rows, columns] -> QuantizedWeight, on the weight's device.
+    """Rounds to nearest: weight [rows, columns] -> QuantizedWeight, on the weight's device.
 
     group_size: columns that share a scale; the last group of a row may be shorter and has a scale like the others.
-    None: one scale a row (output channel). "tensor": one for the matrix (repeated for each row in what is returned).
-    Ties go to even. NaN, infinity and anything float32 cannot hold: ValueError naming the position. ValueError also for
-    another shape than a matrix, bits outside 2 ... 8, a bad group size and a scale that `scale_dtype` cannot hold.
+    None: one scale a row (output channel). "tensor": one for the matrix, repeated for each row in the result. Ties go
+    to even. ValueError names the position of NaN, infinity and anything float32 cannot hold. ValueError also for a
+    shape that is no matrix, bits outside 2 ... 8, a bad group size, and a scale that `scale_dtype` cannot hold.
     """
     check(weight, bits, scale_dtype)
     columns = weight.shape[1]
@@ -104,7 +107,7 @@ def quantize(
 
 
 def check(weight: Tensor, bits: int, scale_dtype: torch.dtype) -> None:
-    """What every method refuses, as ValueError: no matrix, NaN or infinity (with its position), bits, scale dtype."""
+    """ValueError for what every method refuses: no matrix, NaN or infinity (with its position), bits, scale dtype."""
     if weight.ndim != 2 or not weight.is_floating_point():
         raise ValueError(f"weight must be floats [rows, columns], got {weight.dtype} {tuple(weight.shape)}")
     if not 2 <= bits <= 8:
@@ -119,7 +122,7 @@ def check(weight: Tensor, bits: int, scale_dtype: torch.dtype) -> None:
 
 
 def group_width(group_size: GroupSize, columns: int) -> int:
-    """Columns in a full group; never more than there are. ValueError for what is no positive whole number."""
+    """Columns in a full group, at most those of the matrix. ValueError for anything but a positive whole number."""
     if group_size is None or group_size == "tensor":
         return max(columns, 1)
     if not isinstance(group_size, int) or isinstance(group_size, bool) or group_size < 1:
@@ -128,7 +131,7 @@ def group_width(group_size: GroupSize, columns: int) -> int:
 
 
 def split(values: Tensor, width: int) -> Tensor:
-    """[rows, columns] -> [rows, groups, width]; a last partial group is filled up with zeros, which move no grid."""
+    """[rows, columns] -> [rows, groups, width]. A partial last group is padded with zeros, which change no grid."""
     rows, columns = values.shape
     missing = -columns % width
     return torch.nn.functional.pad(values, (0, missing)).reshape(rows, -1, width)
@@ -144,7 +147,7 @@ def _starts(parts: Sequence[Tensor]) -> Iterator[tuple[int, Tensor]]:
 
 def _stored(scales: Tensor, dtype: torch.dtype) -> Tensor:
     stored = scales.to(dtype)
-    if dtype is torch.float32:  # holds every scale of float32 weights; below its normal range the next one up is used
+    if dtype is torch.float32:  # it holds every scale; one below its normal range is rounded up
         return torch.where((stored == 0) & (scales > 0), _next_up(stored), stored)
     bad = ((stored == 0) & (scales > 0)) | stored.isinf()
     if bool(bad.any()):

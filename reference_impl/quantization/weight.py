@@ -1,7 +1,7 @@
 """What every method of this folder returns: a matrix as small integers, with one scale per group of a row.
 
 weight[r, c] = (q[r, c] - zeros[r, g]) * scales[r, g] with g = c // group_size; without zero points they count as 0.
-Rounding, GPTQ and AWQ differ in how they choose q, not in what is stored, so one layer and one kernel serve them all.
+Rounding, GPTQ and AWQ differ in how they choose q, not in what they store, so one layer and one kernel serve them all.
 """
 
 from dataclasses import dataclass, replace
@@ -55,7 +55,7 @@ class QuantizedWeight:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes when packed: rows of q and of zeros at `bits` bits each, filled up to whole bytes, and the scales."""
+        """Bytes when packed: the rows of q and of zeros at `bits` bits each, padded to whole bytes, and the scales."""
         rows, columns = self.q.shape
         groups = self.scales.shape[1]
         packed = rows * -(-columns * self.bits // 8)
