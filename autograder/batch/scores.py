@@ -88,6 +88,7 @@ def read(
     api: NbGraderAPI, assignment: str, student: str, problem: str = "", repairs: Sequence[str] = (), ungraded: str = ""
 ) -> Result:
     """Read one submission's grades from the gradebook and the reasons from its autograded notebook."""
+    from autograder.course.gradebook import open_gradebook
     from autograder.course.hand_grades import asks_again_words
     from autograder.course.points import Points, asks_again, never_graded, waits
 
@@ -96,7 +97,7 @@ def read(
     stopped: list[str] = []
     again: list[str] = []
     telemetry: dict[str, Any] = {}
-    with api.gradebook as gradebook:
+    with open_gradebook(api.coursedir) as gradebook:
         submission = gradebook.find_submission(assignment, student)
         # All cells at once: otherwise each grade asks for its own.
         cells_of = [notebook.grade_cells + notebook.task_cells for notebook in submission.assignment.notebooks]

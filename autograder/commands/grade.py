@@ -163,7 +163,9 @@ def grade_class(root: Path, assignment: str, plan: Plan | None = None, say: Say 
     if not students:
         where = root / "submitted" / "STUDENT" / assignment
         raise CourseError(f"nothing is collected: no folder {where} (first: nbgrader collect {assignment})")
-    with api.gradebook as gradebook:
+    from autograder.course.gradebook import open_gradebook
+
+    with open_gradebook(api.coursedir) as gradebook:
         known = assignment in {one.name for one in gradebook.assignments}
     if not known or not list((root / "release" / assignment).glob("*.ipynb")):
         say(f"generate  {assignment}")
@@ -236,9 +238,10 @@ def _hand_in(api: NbGraderAPI, assignment: str, student: str, submission: Path, 
 def _export(api: NbGraderAPI, assignment: str, work: Path) -> Path:
     """nbgrader's table of this assignment."""
     from autograder.batch.export import Grades
+    from autograder.course.gradebook import open_gradebook
 
     path = work / f"{assignment}.csv"
-    with api.gradebook as gradebook:
+    with open_gradebook(api.coursedir) as gradebook:
         Grades(parent=api, to=str(path), assignment=[assignment]).export(gradebook)
     return path
 

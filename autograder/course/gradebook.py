@@ -21,12 +21,21 @@ from alembic.script import ScriptDirectory
 from jsonschema.exceptions import best_match
 from jsonschema.validators import validator_for
 from nbgrader.api import BaseCell, Comment, Grade, Gradebook, GradeCell, InvalidEntry, TaskCell
+from nbgrader.coursedir import CourseDirectory
 from nbgrader.dbutil import ALEMBIC_DIR
 from nbgrader.nbgraderformat import common
 from nbgrader.preprocessors import overwritecells
 
 if TYPE_CHECKING:
     from nbgrader.apps import NbGraderAPI
+
+
+def open_gradebook(course: CourseDirectory, kind: type[Gradebook] = Gradebook) -> Gradebook:
+    """The gradebook of a course directory, for a `with` block that closes it. Every part of this package opens it here.
+
+    `kind` is `Gradebook` or one of the classes below.
+    """
+    return kind(course.db_url, course.course_id)
 
 
 class Sources(Gradebook):
@@ -94,7 +103,7 @@ def enrol(api: NbGraderAPI, assignment: str, students: Sequence[str]) -> None:
         return
     for attempt in range(5):
         try:
-            with api.gradebook as gradebook:
+            with open_gradebook(api.coursedir) as gradebook:
                 for student in students:
                     gradebook.update_or_create_student(student)
                     gradebook.update_or_create_submission(assignment, student)

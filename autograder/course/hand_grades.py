@@ -18,7 +18,7 @@ from nbgrader import utils
 from nbgrader.api import Grade
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 
-from autograder.course.gradebook import Grades
+from autograder.course.gradebook import Grades, open_gradebook
 from autograder.course.points import course_directory
 
 _FOLDER = Path(".autograder") / "answers"
@@ -33,10 +33,10 @@ class SaveGrades(SaveAutoGrades):
         self.assignment_id, self.notebook_id, self.student_id = (
             about[key] for key in ("assignment", "notebook", "student")
         )
-        root = Path(course_directory(self).root)
-        record = root / _FOLDER / self.assignment_id / self.student_id / f"{self.notebook_id}.json"
+        course = course_directory(self)
+        record = Path(course.root) / _FOLDER / self.assignment_id / self.student_id / f"{self.notebook_id}.json"
         self._before, self._now = _load(record), answers(nb)
-        with Grades(about["db_url"]) as self.gradebook:
+        with open_gradebook(course, Grades) as self.gradebook:
             nb, resources = NbGraderPreprocessor.preprocess(self, nb, resources)
         # Written after the gradebook: if this is never reached, the next autograding asks once too often, never too
         # seldom.

@@ -20,13 +20,13 @@ from markupsafe import Markup
 from nbconvert.exporters.exporter import Exporter
 from nbconvert.filters.ansi import strip_ansi
 from nbformat.notebooknode import NotebookNode
-from nbgrader.api import Gradebook
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 from traitlets import Unicode
 
 from autograder.course import source
+from autograder.course.gradebook import open_gradebook
 from autograder.course.points import Points, course_directory, waits
 from autograder.feedback import hints, sanitize
 
@@ -92,7 +92,7 @@ class Feedback(Exporter):
     def _grades(self, about: dict[str, Any], graded: Path) -> set[str]:
         """Put the grades as they are now into `about`; return the names of the cells that nobody has graded yet."""
         points = Points(parent=self)
-        with Gradebook(about["db_url"]) as gradebook:
+        with open_gradebook(course_directory(self)) as gradebook:
             notebook = gradebook.find_submission_notebook(about["notebook"], about["assignment"], about["student"])
             penalty = points.notebook_penalty(notebook)
             about.update(

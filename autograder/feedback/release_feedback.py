@@ -6,9 +6,10 @@ import glob
 import re
 from pathlib import Path
 
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import MissingEntry
 from nbgrader.exchange.default import ExchangeReleaseFeedback
 
+from autograder.course.gradebook import open_gradebook
 from autograder.course.points import Points
 
 _STATE = re.compile(r'<meta name="state-of-grades" content="([0-9a-f]+)">')
@@ -33,7 +34,7 @@ class ReleaseFeedback(ExchangeReleaseFeedback):
         """Students whose page does not tell the grades as they are now."""
         points, course, old = Points(parent=self), self.coursedir, set()
         excluded = set((course.student_id_exclude or "").split(","))
-        with Gradebook(course.db_url, course.course_id) as gradebook:
+        with open_gradebook(course) as gradebook:
             for page in map(Path, glob.glob(f"{self.src_path}/*.html")):
                 student = page.parent.parent.name
                 if student in excluded:
