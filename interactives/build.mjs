@@ -1,5 +1,5 @@
 // Bundles src/NAME/index.js into static/NAME.js, one minified ES module each: anywidget loads a figure as a blob, which
-// can import nothing. host.js alone is a classic script. Names on the command line build only those.
+// can import nothing. host.js, for pages, and lab.js, for JupyterLab, are classic scripts. Names on the command line build only those.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -34,7 +34,7 @@ await Promise.all(
       minify: true,
       charset: "utf8",
       legalComments: "none",
-      format: name === "host" ? "iife" : "esm",
+      format: ["host", "lab"].includes(name) ? "iife" : "esm",
       target: "es2022",
       plugins: [smallStyle],
       logLevel: "warning",

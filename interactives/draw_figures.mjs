@@ -29,7 +29,9 @@ async function draw({ name, state }) {
 }
 
 if (process.argv.includes("--write")) {
-  for (const file of readdirSync(folder).filter((name) => name.endsWith(".js") && name !== "host.js")) {
+  for (const file of readdirSync(folder).filter(
+    (name) => name.endsWith(".js") && !["host.js", "lab.js"].includes(name),
+  )) {
     const name = file.slice(0, -3);
     const html = await draw({ name, state: {} });
     if (html) writeFileSync(join(folder, `${name}.html`), `${html}\n`);

@@ -124,6 +124,22 @@ def configure_jupyterlab() -> None:
     settings.write_text(json.dumps(wanted, indent=2) + "\n")
 
 
+def add_lab_extension(folder: Path | None = None) -> None:
+    """Put the course's JupyterLab extension into `folder`, .venv's by default, as a link to the sources."""
+    target = (folder or VENV / "share" / "jupyter") / "labextensions" / "llm-serving-course"
+    target.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "interactives" / "lab" / "package.json", target)
+    link = target / "static"
+    if link.is_symlink():
+        link.unlink()
+    elif link.exists():
+        shutil.rmtree(link)
+    try:
+        link.symlink_to(ROOT / "interactives" / "static", target_is_directory=True)
+    except OSError:  # Windows lets only some users make links
+        shutil.copytree(ROOT / "interactives" / "static", link)
+
+
 def find_browser() -> str | None:
     """A Chromium that the tests can drive: $CHROMIUM, one on PATH, or the one that Playwright downloaded."""
     named = os.environ.get("CHROMIUM")
@@ -202,6 +218,8 @@ def main() -> int:
     try:
         make_venv()
         install(arguments.extra)
+        if arguments.extra != "engine":
+            add_lab_extension()
         install_programs(arguments.programs)
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)

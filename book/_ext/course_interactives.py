@@ -99,6 +99,8 @@ def _copy_scripts(app: Sphinx) -> None:
     target = Path(app.outdir) / "_static" / "interactives"
     target.mkdir(parents=True, exist_ok=True)
     for file in figures.STATIC.glob("*.js"):
+        if file.stem == "lab":  # for JupyterLab alone
+            continue
         module = file.read_text("utf-8")
         (target / file.name).write_text(module if file.stem == "host" else classic(module, file.stem), "utf-8")
 

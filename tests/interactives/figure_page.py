@@ -14,6 +14,8 @@ from course_interactives import classic  # noqa: E402
 def write_page(folder: Path, names: list[str] | None = None, **settings: dict) -> Path:
     """folder/index.html with these figures (all of them by default), each with the settings under its name."""
     for file in STATIC.glob("*.js"):
+        if file.stem == "lab":
+            continue
         text = file.read_text("utf-8")
         (folder / file.name).write_text(text if file.stem == "host" else classic(text, file.stem), "utf-8")
     bodies = []

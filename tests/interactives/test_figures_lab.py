@@ -1,8 +1,9 @@
-"""A figure in JupyterLab, as a learner meets it: run the cell, and it is there and answers."""
+"""A figure in JupyterLab, as a learner meets it: it answers once its cell was run, and it lives in a saved notebook."""
 
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 import time
@@ -10,11 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.browser
 
+QUESTIONS = 'from interactives import OpeningQuestions\nOpeningQuestions("01_prefill_and_decode")'
 CELL = "from interactives import RooflineExplorer\nfigure = RooflineExplorer(batch=32)\nfigure"
 
 
@@ -29,10 +31,16 @@ def notebook(*sources: str) -> str:
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[str]:
-    """Address of a JupyterLab whose folder holds figures.ipynb."""
+    """Address of a JupyterLab with two notebooks in its folder and the course's extension where setup puts it."""
     (tmp_path / "figures.ipynb").write_text(notebook(CELL, "print('batch is', figure.batch)"))
+    (tmp_path / "saved.ipynb").write_text(notebook(QUESTIONS, CELL))
     home = tmp_path / "home"
-    settings = {"JUPYTER_CONFIG_DIR": f"{home}/config", "JUPYTERLAB_WORKSPACES_DIR": f"{home}/workspaces"}
+    runpy.run_path(str(ROOT / "scripts" / "setup.py"))["add_lab_extension"](home / "share")
+    settings = {
+        "JUPYTER_CONFIG_DIR": f"{home}/config",
+        "JUPYTER_PATH": f"{home}/share",
+        "JUPYTERLAB_WORKSPACES_DIR": f"{home}/workspaces",
+    }
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--ServerApp.root_dir={tmp_path}"]
     options = ["--IdentityProvider.token=", "--ServerApp.port=0", "--LabApp.news_url=None"]
     server = subprocess.Popen(
@@ -79,3 +87,47 @@ def test_the_first_figure_shows_within_3_seconds_of_running_its_cell_and_its_sli
         expect(page.get_by_text("batch is 64", exact=True)).to_be_visible(timeout=10_000)
         if folder := os.environ.get("SHOTS"):
             page.screenshot(path=f"{folder}/lab.png")
+
+
+def choose(page: Page, menu: str, item: str) -> None:
+    page.get_by_role("menuitem", name=menu, exact=True).click()
+    page.get_by_role("menuitem", name=item).first.click()
+
+
+def test_a_saved_notebook_shows_living_figures_after_its_kernel_was_restarted_and_the_page_reloaded(
+    lab: str,
+    browser: Browser,
+    tmp_path: Path,
+) -> None:
+    with browser.new_context(viewport={"width": 1200, "height": 1800}) as context:
+        page = context.new_page()
+        page.goto(f"{lab}/lab/tree/saved.ipynb")
+        page.get_by_text("| Idle").wait_for(timeout=150_000)
+        page.locator(".jp-CodeCell").first.click()
+        page.keyboard.press("Shift+Enter")
+        page.keyboard.press("Shift+Enter")
+        expect(page.get_by_text("Roofline explorer")).to_be_visible(timeout=60_000)
+        page.keyboard.press("Control+s")
+        choose(page, "Kernel", "Restart Kernel…")
+        page.get_by_role("button", name="Confirm Kernel Restart").click()
+        page.get_by_text("| Idle").wait_for(timeout=60_000)
+        assert "widget-view" in (tmp_path / "saved.ipynb").read_text()
+
+        page.reload()
+        expect(page.get_by_text("Roofline explorer")).to_be_visible(timeout=60_000)
+        expect(page.get_by_text("Before you start")).to_be_visible()
+        told = page.locator(".course-saved")
+        expect(told).to_have_count(2)
+        expect(told.first).to_contain_text("run the cell above: Shift+Enter")
+        assert "not found" not in page.locator(".jp-Notebook").inner_text()
+        if folder := os.environ.get("SHOTS"):
+            page.screenshot(path=f"{folder}/lab-saved.png")
+
+        page.get_by_role("button", name="Show me").click()
+        page.get_by_role("spinbutton", name="Batch, exact value").fill("64")
+        expect(page.get_by_role("status").filter(has_text="batch 64")).to_contain_text("6,450 tokens/s")
+
+        page.locator(".jp-CodeCell").nth(1).locator(".jp-InputArea").click()
+        page.keyboard.press("Shift+Enter")
+        expect(told).to_have_count(1, timeout=60_000)  # this cell's figure is tied to the kernel again
+        expect(page.get_by_text("Roofline explorer")).to_be_visible()

@@ -2,6 +2,7 @@
 // object as anywidget would. One classic script, so that it also works from a file. Also: every number that follows
 // the choice of "my GPU".
 import { chooseGpu, chosenGpu, DEFAULT_GPU, gpuOptions, isGpu, onGpu } from "../shared/gpu.js";
+import { LocalModel } from "../shared/local_model.js";
 
 const base = document.currentScript?.src.replace(/[^/]*$/, "") ?? "";
 const loading = new Map();
@@ -32,15 +33,12 @@ function fromText(text, like) {
 const toText = (value) =>
   Array.isArray(value) ? value.join(",") : typeof value === "boolean" ? (value ? "1" : "0") : String(value);
 
-/** The model object of a figure: get, set, on, off, save_changes. Differences from the start go into the address. */
-class PageModel {
+/** The model of a figure on a page: differences from the start go into the address. */
+class PageModel extends LocalModel {
   constructor(state, id) {
-    this.start = { ...state };
-    this.state = { ...state };
+    super(state);
     this.id = id;
     this.urlKeys = [];
-    this.callbacks = {};
-    this.changed = new Set();
     this.linked = false; // does the address hold a state of this figure?
     for (const [key, text] of new URLSearchParams(location.search)) {
       const name = key.startsWith(`${id}.`) ? key.slice(id.length + 1) : "";
@@ -49,28 +47,8 @@ class PageModel {
       this.state[name] = fromText(text, state[name]) ?? state[name];
     }
   }
-  get(key) {
-    return key === "start" ? this.start : this.state[key];
-  }
-  set(key, value) {
-    if (typeof key === "object") return Object.entries(key).forEach(([name, one]) => this.set(name, one));
-    if (this.state[key] === value) return;
-    this.state[key] = value;
-    this.changed.add(key);
-  }
-  on(event, callback) {
-    this.callbacks[event] ??= new Set();
-    this.callbacks[event].add(callback);
-  }
-  off(event, callback) {
-    callback ? this.callbacks[event]?.delete(callback) : delete this.callbacks[event];
-  }
-  send() {}
   save_changes() {
-    const changed = [...this.changed];
-    this.changed.clear();
-    for (const key of changed) this.callbacks[`change:${key}`]?.forEach((callback) => callback(this, this.state[key]));
-    if (changed.length) this.callbacks.change?.forEach((callback) => callback(this));
+    super.save_changes();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.#write(), 250); // browsers limit how often an address may change
   }
