@@ -106,7 +106,7 @@ class StartHere(SphinxDirective):
         lessons = sorted(file.stem for file in (Path(self.env.srcdir) / "notebooks").glob("[0-9]*.ipynb"))
         html = (
             f'<p class="home-start"><a class="start" href="notebooks/{lessons[0]}.html" '
-            f'data-lessons="{escape(json.dumps(lessons))}">Start lesson 1</a> '
+            f'data-lessons="{escape(json.dumps(lessons))}">Start lesson {int(lessons[0][:2])}</a> '
             "<span>About an hour. You need a browser: no GPU, no account.</span></p>"
         )
         return [nodes.raw("", html, format="html")]

@@ -3,7 +3,8 @@
     from interactives import diagrams
     diagrams.memory_hierarchy()      # the last line of a cell
 
-`drawing.py` draws, and the other files say what: `machine.py` memory and arithmetic. A function that takes a moment to
+`drawing.py` draws, and the other files say what: `transformer.py` what a model
+computes, `machine.py` memory and arithmetic. A function that takes a moment to
 import is found here when it is asked for.
 """
 
@@ -13,6 +14,11 @@ from typing import Any
 from interactives.diagrams.drawing import Diagram
 
 _HOMES = {
+    "layer_path": "transformer",
+    "attention_four_tokens": "transformer",
+    "grouped_queries": "transformer",
+    "growing_cache": "transformer",
+    "memory_and_arithmetic": "machine",
     "memory_hierarchy": "machine",
 }
 __all__ = ["Diagram", *_HOMES]

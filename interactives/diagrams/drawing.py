@@ -7,7 +7,7 @@
 
 A drawing is 360 units wide and its words are at least 13 high, so that they can be read on a phone 360 pixels wide.
 Colours have names, the same as on the site: "memory" for bytes, "arithmetic" for work, "draft" for guesses, "waste"
-for what is reserved or idle (hatched), "ink" and "soft" for the rest. They are the site's CSS variables with
+for what is reserved or idle (hatched), "ink", "soft" and "paper" for the rest. They are the site's CSS variables with
 fall-backs, so that a diagram looks right in JupyterLab too. Words stand on paper or on a tint, never on a full colour.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
 
-Colour = Literal["memory", "arithmetic", "draft", "waste", "ink", "soft"]
+Colour = Literal["memory", "arithmetic", "draft", "waste", "ink", "soft", "paper"]
 Anchor = Literal["start", "middle", "end"]
 
 WIDTH = 360
@@ -31,6 +31,7 @@ _COLOURS = {
     "waste": "var(--waste, #767676)",
     "ink": _INK,
     "soft": _SOFT,
+    "paper": "var(--paper, var(--jp-layout-color0, #fff))",
 }
 _STYLE = (
     "<style>"

@@ -52,3 +52,37 @@ def memory_hierarchy() -> Diagram:
         "step brings all of them through the channel in the middle.",
         source="H100 SXM data sheet, a PCIe 5 link as it is in practice, and Llama 3 8B in 16 bits.",
     )
+
+
+def memory_and_arithmetic() -> Diagram:
+    """What an H100 can compute while one byte arrives from its memory."""
+    drawing = Drawing("memory-and-arithmetic", height=302)
+    drawing.box(6, 8, 118, 92, "memory")
+    drawing.text(65, 32, "memory", "middle", bold=True)
+    drawing.text(65, 54, f"{H100.memory_bytes / 1e9:.0f} GB", "middle")
+    drawing.text(65, 74, "of weights and", "middle")
+    drawing.text(65, 91, "KV caches", "middle")
+    drawing.box(228, 8, 126, 92, "arithmetic")
+    drawing.text(291, 32, "arithmetic", "middle", bold=True)
+    drawing.text(291, 54, f"{H100.peak_flops / 1e12:.1f}", "middle")
+    drawing.text(291, 74, "trillion FLOPs", "middle")
+    drawing.text(291, 91, "a second", "middle")
+    drawing.line(128, 60, 222, 60, width=3, arrow=True)
+    drawing.text(175, 34, f"{H100.bandwidth / 1e12:.2f} TB", "middle", bold=True)
+    drawing.text(175, 50, "a second", "middle")
+
+    operations = round(H100.ridge)
+    drawing.text(6, 132, "While one byte arrives ...", bold=True)
+    drawing.bar(6, 142, 9, 9, "memory")
+    drawing.text(6, 180, f"... there is time for {operations} operations:", bold=True)
+    columns = 32
+    for i in range(operations):
+        drawing.bar(6 + 11 * (i % columns), 190 + 11 * (i // columns), 9, 9, "arithmetic")
+    return drawing.finish(
+        "Memory and arithmetic units of a GPU",
+        f"An H100 has {H100.memory_bytes / 1e9:.0f} GB of memory, which delivers {H100.bandwidth / 1e12:.2f} TB a "
+        f"second to arithmetic units that do {H100.peak_flops / 1e12:.1f} trillion floating-point operations a "
+        f"second. While one byte arrives, they could do {operations} operations.",
+        see="One blue square is a byte that arrives, one orange square an operation for which there is time meanwhile.",
+        source="H100 SXM data sheet, 16-bit numbers: operations a second divided by bytes a second.",
+    )

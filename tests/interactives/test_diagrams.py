@@ -111,7 +111,7 @@ def test_ids_are_unique_over_all_diagrams() -> None:
 
 
 def test_names_are_those_that_can_be_called_and_a_wrong_one_is_named() -> None:
-    with pytest.raises(AttributeError, match="no diagram 'teapot'; there are: memory_hierarchy"):
+    with pytest.raises(AttributeError, match=r"no diagram 'teapot'; there are: .*memory_hierarchy"):
         diagrams.teapot  # noqa: B018
 
 
@@ -146,3 +146,44 @@ def test_the_memory_hierarchy_states_the_reference_values_and_draws_the_channels
     assert channel / link == pytest.approx(67)
     assert weights / frame == pytest.approx(16.06 / 80, rel=1e-3)
     assert sliver / frame == pytest.approx(0.05 / 80, rel=1e-2)
+
+
+def test_the_way_through_a_layer_states_the_sizes_of_smollm2() -> None:
+    shown = words(diagrams.layer_path())
+    for number in ("576 numbers", "9 heads", "884,736", "1,536", "2,654,208", "30 in all"):
+        assert number in shown
+    assert 30 * (884_736 + 2_654_208 + 2 * 576) + 49_152 * 576 + 576 == 134_515_008  # nothing is left out
+
+
+def test_attention_follows_the_numbers_it_is_given() -> None:
+    """Two equal scores share equally, whatever the values are."""
+    diagram = diagrams.attention_four_tokens(
+        query=(1, 0), keys=((0, 1), (0, 2), (0, 3), (0, 4)), values=((4, 0), (0, 4), (0, 0), (0, 0))
+    )
+    assert words(diagram).count("25.0%") == 4
+    assert "(1.00, 1.00)" in words(diagram)
+
+
+def test_attention_by_hand_has_the_shares_of_the_lesson() -> None:
+    shown = words(diagrams.attention_four_tokens())
+    for number in ("3.8%", "75.7%", "10.2%", "(0.35, 3.13)"):
+        assert number in shown
+
+
+def test_shared_heads_keep_a_third_of_the_numbers() -> None:
+    diagram = diagrams.grouped_queries()
+    assert "keeps 1,152 numbers" in words(diagram)
+    assert "keeps 384 numbers" in words(diagram)
+
+
+def test_the_cache_grows_by_23_040_bytes_a_token() -> None:
+    diagram = diagrams.growing_cache()
+    for number in ("69 kB", "92 kB", "115 kB", "138 kB"):  # 3, 4, 5 and 6 tokens
+        assert number in words(diagram)
+
+
+def test_295_squares_stand_for_the_operations_while_one_byte_arrives() -> None:
+    diagram = diagrams.memory_and_arithmetic()
+    squares = [element for element in root(diagram).iter(f"{SVG}rect") if element.attrib["width"] == "9"]
+    assert len(squares) == 1 + 295
+    assert "295 operations" in words(diagram)

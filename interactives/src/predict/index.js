@@ -6,7 +6,18 @@ import { h, words } from "../shared/dom.js";
 import { makeFrame } from "../shared/frame.js";
 import { store } from "../shared/store.js";
 
+const MARK = "course-prediction";
+
+/** Opens the lesson's own explanation below a prediction, if one comes before the next prediction. */
+function openExplanation(el) {
+  const below = [...document.querySelectorAll(`details.explain, .${MARK}`)].find(
+    (other) => el.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING,
+  );
+  if (below?.matches("details")) below.open = true;
+}
+
 function render({ model, el }) {
+  el.classList.add(MARK);
   const { key, variant } = model.get("data");
   const { frame, say, end } = makeFrame(el, "Prediction", "predict");
   const question = { id: key, kind: "numeric", variants: [variant] };
@@ -36,6 +47,7 @@ function render({ model, el }) {
   function show(answer, justNow) {
     const { right } = one.reveal(answer);
     row.remove();
+    openExplanation(el);
     if (!justNow) return;
     const box = one.element.querySelector(".feedback");
     box.setAttribute("tabindex", "-1");
