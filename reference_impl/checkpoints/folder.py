@@ -1,7 +1,7 @@
 """A Hugging Face folder on disk: config.json, a tokenizer, and safetensors in one file or in shards.
 
-Reading never leads out of the folder, and what is missing, damaged or cut short is named. Writing makes the folder
-appear whole or not at all.
+Reading never leaves the folder, and errors name what is missing, damaged or cut short. A folder is written whole or not
+at all.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def save(
 
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes `target` at the end, whole or not at all; the first of several wins."""
+    """A folder to fill, which becomes `target` at the end, whole or not at all. The first of several wins."""
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
@@ -87,7 +87,7 @@ def tensors(folder: Path, *, tied: bool) -> Iterator[tuple[str, Tensor]]:
 
 
 def has_head_of_its_own(folder: Path) -> bool:
-    """Whether an output head is stored that differs from the embedding, whatever config.json says of tying."""
+    """Whether an output head is stored that differs from the embedding, even if config.json calls them tied."""
     files = shards(folder)
     if HEAD not in files or EMBEDDING not in files:
         return False
@@ -103,7 +103,7 @@ def shards(folder: Path) -> dict[str, Path]:
         weight_map = read_json(index).get("weight_map")
         if not isinstance(weight_map, dict):
             raise WeightsError(f"{index}: expected a 'weight_map' from tensors to files")
-        # only plain names: an index must not lead out of its folder
+        # plain names only, as an index must not lead out of its folder
         files = {name: folder / Path(str(shard)).name for name, shard in weight_map.items()}
         for name, shard in files.items():
             with opened(shard) as file:

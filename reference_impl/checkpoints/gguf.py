@@ -1,9 +1,9 @@
 """Reads a GGUF file (llama.cpp's format): shape, weights and tokenizer of a Llama, Qwen2 or Qwen3 model.
 
 A GGUF file is a list of named metadata, then a list of tensors, most of them in small blocks of integers with a scale.
-The `gguf` package parses both and undoes the blocks; what is left to do here is to translate the names to those of the
-Hugging Face checkpoints, to undo one permutation, and to turn every way in which a file can be broken into an error
-that names it. Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+The `gguf` package parses both and dequantizes the blocks. This file translates names to those of the Hugging Face
+checkpoints, undoes one permutation, and turns every way in which a file can be broken into an error that names it.
+Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reference_impl.model.rope import rope_frequencies
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3")
 
-# GGUF name, the block number taken out -> Hugging Face name
+# GGUF name without the block number -> Hugging Face name
 _TOP = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 _BLOCK = {
     "attn_norm": "input_layernorm",
@@ -41,7 +41,7 @@ _BLOCK = {
     "ffn_down": "mlp.down_proj",
 }
 _NAMED_TOKENS = ("eos_token", "bos_token", "unknown_token")
-_ROPE_FACTORS = "rope_freqs.weight"  # not a weight: how llama.cpp writes down Llama 3's RoPE scaling
+_ROPE_FACTORS = "rope_freqs.weight"  # not a weight but llama.cpp's form of Llama 3's RoPE scaling
 
 
 class StoredType(NamedTuple):
@@ -53,9 +53,9 @@ class StoredType(NamedTuple):
 
 @dataclass(frozen=True)
 class GgufTokenizer:
-    """The tokenizer as a GGUF file holds it: a vocabulary in id order, BPE merges, and ids with a meaning of their own.
+    """The tokenizer as a GGUF file holds it: a vocabulary in id order, BPE merges, and special ids.
 
-    `control` ids have no text; `user_defined` ids have, and are found in a text before any merge.
+    `control` ids have no text. `user_defined` ids have text, which is found before any merge.
     """
 
     kind: str  # "gpt2" is byte-level BPE
@@ -82,7 +82,7 @@ class GgufFile:
             magic, version = file.read(4), file.read(4)
         if magic != b"GGUF":
             raise WeightsError(f"{self.path}: not a GGUF file; expected it to start with b'GGUF', found {magic!r}")
-        if version[:2] == b"\0\0":  # a small number, read from its other end
+        if version[:2] == b"\0\0":  # a small number in big-endian order
             raise WeightsError(f"{self.path}: its numbers are big-endian; expected a little-endian GGUF file")
         try:
             self._reader = gguf.GGUFReader(self.path)

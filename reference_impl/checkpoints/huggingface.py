@@ -1,8 +1,8 @@
 """Translates a Hugging Face config.json to `ModelConfig` and back.
 
-A setting that asks for more than Llama, Qwen2.5 and Qwen3 have is refused by name, since ignoring it silently would
-give a model that talks nonsense. Both spellings of RoPE are read: `rope_theta` with `rope_scaling`, and since
-transformers 5 `rope_parameters`.
+A setting that asks for more than Llama, Qwen2.5 and Qwen3 have is refused by name, since a model that ignores it would
+talk nonsense. Both spellings of RoPE are read: `rope_theta` with `rope_scaling`, and since transformers 5
+`rope_parameters`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A quantized model on disk: one safetensors file that says what each tensor is, beside config.json and tokenizer.
 
-Matrices lie as `QuantizedWeight` has them, integers packed without gaps (`packing`), so the file does not depend on how
-a kernel wants them. Reading checks everything that the file claims; what does not fit is named, with the file.
+Matrices are stored as in `QuantizedWeight`, their integers packed without gaps (`packing`), so the file does not depend
+on the order that a kernel needs. Reading checks everything that the file claims, and errors name the file and what does
+not fit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The shape that a file claims for its model, held against presets and against the file's own size."""
+"""The shape that a file claims for its model, compared with presets and with the file's own size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reference_impl.common.errors import WeightsError
 
 
 def canonical(config: ModelConfig) -> ModelConfig:
-    """The preset with this very shape if there is one, so that one model has one name whatever its file is called."""
+    """The preset with this very shape, if there is one, so that a model has one name whatever its file is called."""
     return next((preset for preset in MODELS.values() if replace(config, name=preset.name) == preset), config)
 
 
@@ -22,7 +22,7 @@ def check_shape(found: ModelConfig, expected: ModelConfig, path: Path) -> ModelC
 
 
 def check_size(config: ModelConfig, path: Path) -> None:
-    """Refuses a config that asks for more weights than the files have bits, before memory is taken for them."""
+    """WeightsError if a config asks for more weights than the files have bits, before memory is taken for them."""
     files = list(path.glob("*.safetensors")) if path.is_dir() else [path]
     n_bytes = sum(file.stat().st_size for file in files)
     if files and config.n_params > 8 * n_bytes:

@@ -1,7 +1,7 @@
 """Text to token ids and back, on the `tokenizers` library, with chat templates and streaming.
 
 A token is a piece of bytes, not of text: a character outside ASCII may be split over several tokens. `Stream` therefore
-gathers bytes and hands out text only as whole characters. Byte-level BPE: Radford et al. 2019 (GPT-2), section 2.2.
+gathers bytes and returns text only in whole characters. Byte-level BPE: Radford et al. 2019 (GPT-2), section 2.2.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Tokenizer:
     """Encodes and decodes for one model.
 
     `eos_ids` are the tokens that end an answer. `special_tokens` are the texts that a chat template may name:
-    bos_token, eos_token, unk_token and so on. `padded_size`: rows of the model's embedding where it is padded beyond
-    the vocabulary; an id among the padding has no text.
+    bos_token, eos_token, unk_token and so on. `padded_size`: rows of the model's embedding, if it is padded beyond the
+    vocabulary; an id of the padding has no text.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class Tokenizer:
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
         """The ids of `text`. `add_special_tokens` adds what the model wants around a text (Llama 3: a first token).
 
-        The vocabulary may lack bytes that hardly occur (SmolLM2: six control characters and Unicode's empty planes 4 to
-        11); they are left out, as the model has never seen them. ValueError for text that is no valid Unicode.
+        A vocabulary may lack bytes that hardly occur (SmolLM2: six control characters and Unicode's empty planes 4 to
+        11). They are left out, since the model has never seen them. ValueError for text that is no valid Unicode.
         """
         try:
-            # `encode_batch` lets other threads run meanwhile; `encode` does not, and a long text takes seconds.
+            # Unlike `encode`, `encode_batch` lets other threads run; a long text takes seconds.
             return list(self.backend.encode_batch([text], add_special_tokens=add_special_tokens)[0].ids)
         except (UnicodeEncodeError, TypeError):
             place = next(i for i, character in enumerate(text) if "\ud800" <= character <= "\udfff")
@@ -79,7 +79,9 @@ class Tokenizer:
         return "".join([*(stream.push(i) for i in ids), stream.flush()])
 
     def stream(self, skip_special_tokens: bool = True, *, after_prompt: bool = False) -> Stream:
-        """A decoder for tokens that arrive one by one; `after_prompt`: a space before the first of them is text."""
+        """A decoder for tokens that arrive one by one. `after_prompt`: a space before the first one belongs to the
+        text.
+        """
         return Stream(self, skip_special_tokens, after_prompt)
 
     def token_bytes(self, token: int) -> bytes:
@@ -133,7 +135,7 @@ class Tokenizer:
             backend = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises no narrower class
             raise WeightsError(f"{path}: expected a tokenizer of the `tokenizers` library ({error})") from None
-        backend.no_truncation()  # how texts were cut and filled up while training is no matter of serving
+        backend.no_truncation()  # truncation and padding were for training
         backend.no_padding()
         settings = read_json(folder / "tokenizer_config.json", missing={})
         generation = read_json(folder / "generation_config.json", missing={})
@@ -194,8 +196,8 @@ class Tokenizer:
 class Stream:
     """Decodes token by token. What `push` and `flush` return, joined, is what `decode` gives for all tokens at once.
 
-    `after_prompt`: what it adds to the text of a prompt before. SentencePiece writes a word's space into its token, and
-    `decode` drops it at the beginning of a text.
+    `after_prompt`: the text continues that of a prompt, so a space at its beginning stays. SentencePiece writes a
+    word's space into its token, and `decode` drops it at the beginning of a text.
     """
 
     def __init__(self, tokenizer: Tokenizer, skip_special_tokens: bool = True, after_prompt: bool = False) -> None:
@@ -257,14 +259,14 @@ def _decoder_json(backend: tokenizers.Tokenizer) -> str:
 
 
 def _strips_first_space(backend: tokenizers.Tokenizer) -> bool:
-    """SentencePiece models put a space before the first word when encoding; the decoder takes it away again."""
+    """Whether the decoder drops a space that encoding puts before the first word, as SentencePiece models do."""
     decoder = _decoder_json(backend)
     prepends = '"Metaspace"' in decoder and '"prepend_scheme":"never"' not in decoder
     return prepends or '"Strip"' in decoder
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """GPT-2's printable stand-in for each byte: itself where it prints, else a character from 256 on."""
+    """GPT-2's printable stand-in for each byte: the byte itself if it prints, else a character from 256 on."""
     printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [b for b in range(256) if b not in printable]
     return {chr(b): b for b in printable} | {chr(256 + n): b for n, b in enumerate(rest)}

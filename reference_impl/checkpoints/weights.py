@@ -1,7 +1,7 @@
-"""Loads a model: from a GGUF file, or from a Hugging Face folder (config.json, safetensors in one file or in shards).
+"""Loads a model from a GGUF file or a Hugging Face folder (config.json, safetensors in one file or in shards).
 
-Each source is a stream of named tensors; the model offers the same names as views of its fused matrices, so loading is
-copying one into the other and checking that nothing is missing, left over or of another shape.
+Each source is a stream of named tensors, and the model offers views of its fused matrices under the same names. So
+loading copies one into the other, and checks that nothing is missing, left over or of another shape.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from reference_impl.model.llama import Llama
 if TYPE_CHECKING:
     from reference_impl.checkpoints.gguf import StoredType
 
-PAIR = ("course-target", "course-draft")  # the course's own, which lie in this package
+PAIR = ("course-target", "course-draft")  # the course's own models, which are part of this package
 _BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "I8": 8, "U8": 8}
 
 
@@ -80,7 +80,7 @@ def load_model(
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer of a folder, or of a GGUF file: from the tokenizer.json beside it if there is one."""
+    """The tokenizer of a folder or a GGUF file; a tokenizer.json beside the file takes precedence."""
     if path.is_dir():
         return Tokenizer.from_folder(path)
     if (path.parent / "tokenizer.json").is_file():
@@ -135,7 +135,7 @@ def tensor(name: str, source: str | Path = DEFAULT_MODEL) -> Tensor:
 def stored_types(source: str | Path = DEFAULT_MODEL) -> dict[str, StoredType]:
     """How each tensor is stored: (format, bits per weight with scales), by Hugging Face name.
 
-    For the default model, and any folder that `save` made of a GGUF file, the answer is that of the GGUF file.
+    For the default model, and for any folder that `save` made of a GGUF file, these are the GGUF file's.
     """
     from reference_impl.checkpoints.gguf import GgufFile, StoredType
 

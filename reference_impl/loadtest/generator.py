@@ -1,8 +1,8 @@
-"""Open-loop load: requests are sent when their time has come, whether or not earlier ones have been answered.
+"""Open-loop load: sends each request when its time has come, whether or not earlier ones have been answered.
 
 Users do not wait for each other. A generator that waits for answers (closed loop) slows down together with the server
 and hides the queueing that it should measure. For the same reason latency counts from the planned arrival, not from the
-moment at which this process got round to sending; leaving that out is called coordinated omission. The generator's own
+moment at which this process sent the request; to count from there is called coordinated omission. The generator's own
 lateness is recorded beside it. Any server with the interface of the OpenAI API will do.
 """
 
@@ -60,10 +60,10 @@ async def run_load(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     on_end: Callable[[Record], None] = lambda record: None,
 ) -> list[Record]:
-    """Send each planned request at its time and wait for the last.
+    """Sends each planned request at its time, and waits for the last answer.
 
-    `send` fills in the record and raises nothing. When this is cancelled, requests under way end as "interrupted" and
-    are passed to `on_end` like all others; those whose time had not come are not.
+    `send` fills in the record and raises nothing. If this is cancelled, requests under way end as "interrupted" and go
+    to `on_end` like all others; those whose time had not come do not.
     """
     start = clock()
 
@@ -120,12 +120,12 @@ class Target:
 
 
 class _BadReplyError(Exception):
-    """The server answered, but not with a whole answer. The first argument is the kind of error, the second words."""
+    """The server answered, but not with a whole answer. Arguments: the kind of error, and its words."""
 
 
 @dataclass
 class _Stream:
-    """What has come of one streamed answer."""
+    """What one streamed answer has brought so far."""
 
     times: list[float] = field(default_factory=list)  # of chunks that show text
     n_tokens: int | None = None  # as the server counts
@@ -218,7 +218,7 @@ class Sender:
 
 
 def open_client() -> httpx.AsyncClient:
-    """A client without limits of its own: no pool to wait for, no proxy in between, no time limit but the target's."""
+    """A client that neither queues nor uses a proxy, and has no time limit but the target's."""
     return httpx.AsyncClient(
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=None), timeout=None, trust_env=False
     )

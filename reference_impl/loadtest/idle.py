@@ -25,7 +25,7 @@ def parse_metrics(text: str) -> dict[str, float]:
 
 
 def leftovers(metrics: dict[str, float]) -> list[str]:
-    """List in words what the server still holds: nothing if it is drained. ValueError for metrics of another server."""
+    """Lists in words what the server still holds: nothing if it is idle. ValueError for metrics of another server."""
     held = {
         "requests running": "llm_requests_running",
         "requests waiting": "llm_requests_waiting",
@@ -45,7 +45,7 @@ def leftovers(metrics: dict[str, float]) -> list[str]:
 async def wait_until_drained(
     url: str, clock: Clock, patience: float = 30.0, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> list[str]:
-    """Ask until the server holds nothing, for `patience` seconds at most, and return what is left.
+    """Asks until the server holds nothing, for `patience` seconds at most, and returns what is left.
 
     A cancelled request leaves only after the step under way, so the first answer may be too early.
     """

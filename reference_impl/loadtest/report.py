@@ -1,7 +1,7 @@
 """What a load test found: a table for people, JSON for programs, a plot.
 
-It gives percentiles, not means alone, because users judge a service by its slow answers; and goodput, because tokens
-that come too late do not count. `engine.metrics` defines the figures.
+It gives percentiles, not means alone, because users judge a service by its slow answers. It gives goodput, because
+tokens that come too late do not count. `engine.metrics` defines the figures.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from reference_impl.loadtest.generator import Record
 from reference_impl.loadtest.summary import Limits, Spread, Summary, summarize
 
-LATE = 0.1  # seconds: a generator that is later than this measures itself
+LATE = 0.1  # seconds; a generator that is later than this measures itself, not the server
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Server-sent events, read from the bytes of a response as they arrive (WHATWG HTML standard, section 9.2).
+"""Reads server-sent events from the bytes of a response as they arrive (WHATWG HTML standard, section 9.2).
 
-Bytes are cut at line ends alone, so it does not matter where the network cut them. Decoded text must not be cut into
-lines with Python's `splitlines`, which also cuts at characters that JSON may hold, such as U+2028.
+Bytes are cut at line ends only, so it does not matter where the network cut them. Python's `splitlines` must not cut
+decoded text, since it also cuts at characters that JSON may hold, such as U+2028.
 """
 
 import re
@@ -12,7 +12,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 async def read_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[str]:
-    """Yield the data of each event. Comments, other fields and an event that the end cuts off are left out."""
+    """Yields the data of each event, without comments, other fields, and an event that the end cuts off."""
     data: list[str] = []
     async for line in _lines(chunks):
         if not line:
@@ -26,7 +26,7 @@ async def read_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[str]:
 
 
 async def _lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Complete lines, ended by LF, CR LF or CR, without the byte order mark that a stream may begin with."""
+    """Complete lines, ended by LF, CR LF or CR, without a byte order mark at the beginning."""
     rest, first, after_cr = b"", True, False
     async for chunk in chunks:
         if after_cr and chunk:  # an LF right after the CR belongs to the line end that was cut in two

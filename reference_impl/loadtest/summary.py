@@ -13,7 +13,7 @@ from reference_impl.engine.metrics import Timeline
 
 @dataclass(frozen=True)
 class Limits:
-    """A service-level objective, in seconds. A request without a figure (TPOT of a single token) keeps its limit."""
+    """A service-level objective, in seconds. A request without a figure (TPOT of a single token) keeps that limit."""
 
     ttft: float = math.inf
     tpot: float = math.inf
@@ -52,7 +52,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Iterable[float | None]) -> "Spread | None":
-        """None where no request has the figure; requests without it are left out."""
+        """The spread of the values there are; None if no request has the figure."""
         known = [value for value in values if value is not None]
         if not known:
             return None
@@ -70,7 +70,7 @@ class Summary:
     duration: float  # seconds
     tokens_per_second: float
     requests_per_second: float  # completed ones
-    goodput: float  # completed requests per second that kept the limits
+    goodput: float  # completed requests within the limits, per second
     ttft: Spread | None
     tpot: Spread | None
     itl: Spread | None

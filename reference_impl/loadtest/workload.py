@@ -1,8 +1,8 @@
-"""What a load test sends and when: arrival times, prompts, answer lengths, cancels. All of it is decided beforehand.
+"""What a load test sends and when: arrival times, prompts, answer lengths and cancels, all decided beforehand.
 
 The plan is a pure function of its settings and a seed, so two servers can be given exactly the same load. Arrivals are
-a Poisson process (independent users) or taken from a trace: this course's own JSON lines, the Azure LLM inference
-traces (Patel et al. 2024, "Splitwise", CSV), or Mooncake's (Qin et al. 2024, JSON lines).
+a Poisson process (independent users) or come from a trace: this course's own JSON lines, the Azure LLM inference traces
+(Patel et al. 2024, "Splitwise", CSV), or Mooncake's (Qin et al. 2024, JSON lines).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WORDS = _COMMON.split()
 
 @dataclass(frozen=True)
 class Planned:
-    """One request to come. Times in seconds: `at` after the start, `cancel_after` after it was sent."""
+    """One planned request. Times in seconds: `at` after the start, `cancel_after` after it was sent."""
 
     at: float
     prompt: str
@@ -39,11 +39,11 @@ class Planned:
 
 @dataclass(frozen=True)
 class Arrival:
-    """One row of a trace. What it does not say is drawn."""
+    """One row of a trace. Values that it lacks are drawn."""
 
     at: float  # seconds after the first row
     prompt: str | None = None
-    prompt_words: int | None = None  # its tokens, taken as words
+    prompt_words: int | None = None  # tokens of the trace's prompt, taken as words
     max_tokens: int | None = None
 
 
@@ -60,10 +60,10 @@ class Range:
 
 @dataclass(frozen=True)
 class Workload:
-    """The settings of a plan. `prompts`: texts to draw from, instead of made ones of `prompt_words` words.
+    """The settings of a plan. `prompts`: texts to draw from, instead of made-up ones of `prompt_words` words.
 
-    `shared_words`: this many words begin every made prompt. `cancel_fraction` of the requests are given up, at a time
-    drawn from 0 to `cancel_within` seconds after they were sent.
+    `shared_words`: this many words begin every made-up prompt. `cancel_fraction` of the requests are cancelled, at a
+    time drawn from 0 to `cancel_within` seconds after they were sent.
     """
 
     prompt_words: Range = Range(32, 128)
@@ -74,7 +74,7 @@ class Workload:
     cancel_within: float = 5.0
 
     def plan(self, arrivals: Sequence[Arrival], seed: int) -> list[Planned]:
-        """The same for the same seed; each matter has random numbers of its own, so one setting leaves the others."""
+        """The same for the same seed. Each setting has random numbers of its own, so changing one leaves the others."""
         texts, lengths, cancels = (random.Random(f"{seed} {matter}") for matter in ("prompts", "lengths", "cancels"))
         shared = _words(random.Random(f"{seed} shared"), self.shared_words)
         planned = []
@@ -105,7 +105,7 @@ def _words(numbers: random.Random, n: int) -> list[str]:
 
 
 def poisson_arrivals(rate: float, n: int, seed: int) -> list[Arrival]:
-    """`n` arrivals at `rate` per second on average: the gaps are exponential. An infinite rate is all at once."""
+    """`n` arrivals at `rate` per second on average, with exponential gaps. At an infinite rate all come at once."""
     if not rate > 0:
         raise ValueError(f"the rate must be above 0 requests a second, got {rate}")
     numbers = random.Random(f"{seed} arrivals")

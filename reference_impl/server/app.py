@@ -1,8 +1,8 @@
 """The HTTP server: OpenAI's completions and chat completions in front of one engine, with /metrics and /health.
 
 An endpoint reads a call, admits it and answers. Calls are read (tokenized) in a worker thread and forward passes run in
-the engine's thread, so the event loop only passes things on. However a call ends, by its last token, an error or a
-client that hangs up, its requests are cancelled, so no KV block outlives its reader. Starlette (ASGI).
+the engine's thread, so the event loop only passes things on. When a call ends, by its last token, an error or a client
+that hangs up, its requests are cancelled, so no KV block outlives its reader. Starlette (ASGI).
 """
 
 from __future__ import annotations

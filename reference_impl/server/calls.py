@@ -1,8 +1,8 @@
 """From an OpenAI API body to the engine's requests: /v1/completions and /v1/chat/completions.
 
-Everything that can be wrong with a call is found here, before anything is queued, so a call that was accepted can only
-fail with the engine itself. After OpenAI's API reference, "Completions" and "Chat Completions"; `top_k` and
-`ignore_eos` are the extensions that vLLM and SGLang have too.
+Everything that can be wrong with a call is found here, before anything is queued, so an accepted call can only fail
+together with the engine. After OpenAI's API reference, "Completions" and "Chat Completions"; `top_k` and `ignore_eos`
+are extensions that vLLM and SGLang have too.
 """
 
 from __future__ import annotations

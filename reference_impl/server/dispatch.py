@@ -1,7 +1,7 @@
-"""Between HTTP and the engine: who may come in, and whose output is whose.
+"""Between HTTP and the engine: admits requests, and gives each output to the call that it belongs to.
 
-Everything here happens in the event loop's thread, so nothing needs a lock; only `ServingLoop`'s inbox and
-`call_soon_threadsafe` cross to the engine's thread and back. An endless queue would only turn overload into waiting for
+Everything here happens in the event loop's thread, so nothing needs a lock. Only `ServingLoop`'s inbox and
+`call_soon_threadsafe` cross to the engine's thread and back. An endless queue would turn overload into waiting for
 everybody, so beyond a limit a call is refused at once and told when to come again.
 """
 
@@ -40,7 +40,7 @@ class Observer(Protocol):
 
 
 class Answers:
-    """The outputs of one call's requests, as they come: iterate, then `close`, which cancels what has not ended."""
+    """The outputs of one call's requests. Iterate, then `close`, which cancels the requests that have not ended."""
 
     def __init__(self, dispatcher: Dispatcher, requests: Sequence[Request]) -> None:
         self._dispatcher = dispatcher
@@ -121,7 +121,7 @@ class Dispatcher:
             self.serving.cancel(request_id)
 
     def _retry_after(self, n_places: int) -> int:
-        """Whole seconds, 1 to 60, until so many places are free. Little's law: requests leave at open / latency."""
+        """Whole seconds, 1 to 60, until `n_places` are free. Little's law: requests leave at open / latency."""
         return min(60, max(1, math.ceil(n_places * self._latency / len(self._answers))))
 
     def _from_engine(self, outputs: Sequence[Output]) -> None:

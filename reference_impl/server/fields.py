@@ -1,7 +1,7 @@
 """Reads a JSON body field by field: each has a type and a range, and what is left over is an unknown parameter.
 
-A parameter that is silently ignored gives the caller a wrong answer, so whatever the engine does not do is refused by
-name, unless its value asks for nothing. Errors have the shape of OpenAI's API reference, "Errors".
+A parameter that is silently ignored gives the caller a wrong answer. So the server refuses by name whatever it cannot
+do, unless the value asks for nothing. Errors have the shape of OpenAI's API reference, "Errors".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the server tells Prometheus: latencies as histograms, load and memory as gauges, work as counters.
 
-Events (a request accepted, an output delivered) are counted as they happen. The state of the engine is read from the
-snapshot that its thread left behind, when Prometheus asks. Text format of Prometheus, by its own client.
+Events (a request accepted, an output delivered) are counted as they happen. When Prometheus asks, the engine's state is
+read from the snapshot that its thread left. Text format of Prometheus, by its own client.
 """
 
 from __future__ import annotations

@@ -79,8 +79,8 @@ class _Stop:
 class ServingLoop:
     """Runs an engine until `stop`. `add`, `cancel` and `snapshot` may be used by any thread and return at once.
 
-    `deliver(outputs)` is called in the engine's thread, after each step that brought something. Every added request
-    gets exactly one output with a finish: also one that was cancelled, refused, or whose step failed.
+    `deliver(outputs)` is called in the engine's thread after each step that made outputs. Every added request gets
+    exactly one output with a finish, even if it was cancelled or refused, or its step failed.
     """
 
     def __init__(self, engine: Engine, deliver: Callable[[Sequence[Output]], None]) -> None:
@@ -102,7 +102,7 @@ class ServingLoop:
         self._inbox.put(request)
 
     def cancel(self, request_id: Hashable) -> None:
-        """Ends a request and frees its blocks; no matter if it has ended already."""
+        """Ends a request and frees its blocks. Does nothing if it has ended already."""
         self._inbox.put(_Cancel(request_id))
 
     def stop(self) -> None:
@@ -114,19 +114,19 @@ class ServingLoop:
     def _run(self) -> None:
         storage: KVStorage | None = getattr(self.engine.cache, "storage", None)
         if storage is not None and storage.k.is_cuda:
-            torch.cuda.set_device(storage.k.device)  # each thread has one of its own
+            torch.cuda.set_device(storage.k.device)  # each thread has a current device of its own
         try:
             while self._take_orders():
                 if not self.engine.idle:
                     self._publish(self._step())
             self._publish([output for request_id in list(self._open) for output in self._cancel(request_id)])
-        except BaseException as error:  # the thread ends here: nobody who waits for an answer may wait for ever
+        except BaseException as error:  # the thread ends here, and no caller may wait forever
             reason = f"the engine stopped: {type(error).__name__}: {error}"
             self._deliver([Output(i, finish=FinishReason.ERROR, reason=reason) for i in self._open])
             raise
 
     def _take_orders(self) -> bool:
-        """Does what the inbox says, waiting for it if there is nothing else to do. False when told to stop."""
+        """Carries out the orders in the inbox, and waits for one if there is no other work. False when told to stop."""
         while True:
             try:
                 order = self._inbox.get(block=self.engine.idle)
@@ -156,14 +156,14 @@ class ServingLoop:
             return self.engine.step()
         except StepError as error:
             return self.engine.fail(error)
-        except Exception as error:  # not a request's own fault, as far as the engine can tell: give up on all of them
+        except Exception as error:  # the engine cannot say which request is at fault: give up on all of them
             if not self._open:
-                raise  # it cannot even be emptied: the thread ends, and `alive` says so
+                raise  # the engine cannot even be emptied: the thread ends, and `alive` says so
             reason = f"{type(error).__name__}: {error}"
             return [self._end(request_id, FinishReason.ERROR, reason) for request_id in list(self._open)]
 
     def _end(self, request_id: Hashable, finish: FinishReason, reason: str) -> Output:
-        """Takes a request from the engine. Its last output comes even if the engine cannot let go of it."""
+        """Takes a request from the engine, and makes its last output even if the engine cannot let go of it."""
         try:
             output = self.engine.cancel(request_id)
         except Exception as error:
@@ -171,7 +171,7 @@ class ServingLoop:
         return Output(request_id, output.tokens, output.text, finish, reason, output.timeline)
 
     def _publish(self, outputs: Sequence[Output]) -> None:
-        """First the figures, then the outputs: who has seen the end of an answer no longer finds it running."""
+        """Updates the snapshot before it delivers, so a client that sees an answer end no longer finds it running."""
         for output in outputs:
             if output.finish is not None:
                 self._open.pop(output.request_id, None)

@@ -1,7 +1,7 @@
 """Cuts connections whose request headers never end.
 
-A client that sends one header byte a minute would hold its connection for ever: uvicorn limits how long a connection
-may idle between requests, but not how long the headers of a request may take.
+A client that sends one header byte a minute would hold its connection forever: uvicorn limits how long a connection may
+idle between requests, but not how long the headers of a request may take.
 """
 
 from __future__ import annotations
