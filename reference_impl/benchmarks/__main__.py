@@ -15,7 +15,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main(arguments: list[str]) -> int:
-    """Status 1: the GPU check found something wrong; 2: no usable GPU. A missed target is a finding, not a failure."""
+    """Status 1: the GPU check found something wrong. 2: no usable GPU. A missed target is a finding, not a failure."""
     options = _parser().parse_args(arguments)
     if options.show is not None:
         return _show(options.show)

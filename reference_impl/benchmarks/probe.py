@@ -1,9 +1,9 @@
 """What this machine can do at best, measured: bytes read per second and floating-point operations per second.
 
 These are the two ceilings of the roofline (Williams, Waterman and Patterson 2009). They make a `Gpu` like those of the
-data sheets, so every bound can be computed for the machine at hand. Bandwidth: summing an array that no cache can hold.
-Arithmetic: one large square product, in float32 on a CPU and bfloat16 on a GPU. Both are medians of several runs; the
-clock is passed in.
+data sheets, so every bound can be computed for the machine at hand. Bandwidth: the sum of an array that no cache can
+hold. Arithmetic: one large square product, in float32 on a CPU and bfloat16 on a GPU. Both are medians of several runs.
+The clock is passed in.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reference_impl.bounds.hardware import Gpu
 from reference_impl.common.clock import Clock
 
 GIB = 2**30
-Summary = Callable[[Sequence[float]], float]  # of several runs: `statistics.median`, or `min` where others disturb
+Summary = Callable[[Sequence[float]], float]  # of several runs: `statistics.median`, or `min` if others disturb
 
 
 def probe(
@@ -32,10 +32,9 @@ def probe(
 ) -> Gpu:
     """Measures `device` and returns it as a `Gpu`.
 
-    repeats: runs of each measurement, of which the median counts (or what `summarize` makes of them). read_bytes:
-    size of the array that is summed, far beyond the caches (default 256 MiB on a CPU, 4 GiB on a GPU). matrix: rows
-    of the square product (1,536 or 8,192).
-    ValueError for a device that is not there or arguments that measure nothing.
+    repeats: runs of each measurement, of which the median counts, or what `summarize` makes of them. read_bytes: size
+    of the array that is summed, far beyond the caches (default 256 MiB on a CPU, 4 GiB on a GPU). matrix: rows of the
+    square product (1,536 or 8,192). ValueError for a device that is not there or arguments that measure nothing.
     """
     if str(device).split(":")[0] not in ("cpu", "cuda"):
         raise ValueError(f"device {str(device)!r} cannot be probed; expected 'cpu' or 'cuda'")
@@ -61,7 +60,7 @@ def read_bandwidth(
 ) -> float:
     """Bytes per second at which all cores together read an array of n_bytes once."""
     values = torch.zeros(n_bytes // 4, dtype=torch.float32, device=device)
-    values.fill_(1.0)  # zeroed memory may exist only as a promise until it is written
+    values.fill_(1.0)  # the system may not allocate zeroed memory until it is written
     return values.nbytes / median_seconds(lambda: values.sum(), device, clock, repeats, summarize)
 
 
@@ -77,7 +76,7 @@ def matmul_rate(
 ) -> float:
     """FLOP per second of an n x n x n product (2 n^3 operations): bfloat16 on a GPU, float32 on a CPU."""
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    random = torch.Generator(device).manual_seed(0)  # a chip draws less power, and clocks higher, on equal numbers
+    random = torch.Generator(device).manual_seed(0)  # a chip clocks higher on equal numbers
     a, b = (torch.randn(n, n, generator=random, device=device).to(dtype) for _ in range(2))
     out = torch.empty_like(a)
     return 2 * n**3 / median_seconds(lambda: torch.mm(a, b, out=out), device, clock, repeats, summarize)

@@ -2,10 +2,9 @@
 
     python -m reference_impl quantize < INPUT
 
-Weights and a group size go in, scales and integers come out: scale = max|w| / 127 for each group, in double precision,
-and q = w / scale rounded half to even. Numbers are read as Python
-reads them: `float()` for the weights, `int()` for the group size, so `1e-3`, `+5` and `1_000` are numbers. Standard
-library only.
+It reads weights and a group size, and writes scales and integers: scale = max|w| / 127 for each group, in double
+precision, and q = w / scale rounded half to even. Numbers are those of Python's `float()` for the weights and `int()`
+for the group size, so `1e-3`, `+5` and `1_000` are numbers. Standard library only.
 """
 
 import math
@@ -19,8 +18,8 @@ Q_MAX = 127
 def parse_quantization_input(text: str) -> tuple[list[float], int]:
     """(weights, group size) from line 1 (separated by white space, commas or both) and line 2.
 
-    CRLF and blank lines at the end are fine. Raises ValueError naming the line for: no weights, a token that is not a
-    finite number, a group size that is missing or no positive integer, a further line that is not blank.
+    CRLF and blank lines at the end are accepted. ValueError names the line: no weights, a token that is not a finite
+    number, a group size that is missing or no positive integer, a further line that is not blank.
     """
     lines = [line.strip() for line in text.split("\n")] + [""]
     tokens = lines[0].replace(",", " ").split()

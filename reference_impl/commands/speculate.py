@@ -2,8 +2,8 @@
 
     python -m reference_impl speculate < INPUT
 
-Each line of input holds what a draft model guessed and what the target model predicts; each line of output, how many
-tokens the round brings. Standard library only.
+A line of input holds what a draft model guessed and what the target model predicts. The program writes for each how
+many tokens the round brings. Standard library only.
 """
 
 import re

@@ -1,1 +1,1 @@
-"""Trains the course's own pair: a small target and a smaller draft, on text that every Python brings along."""
+"""How were the course's own models made? A small target and a smaller draft, trained on text of every Python."""

@@ -1,6 +1,6 @@
 """The pair's tokenizer: byte-level BPE, trained on the training files with the `tokenizers` library.
 
-A small vocabulary keeps the output head small, which is most of a one-layer draft. Byte level: any text can be written.
+A small vocabulary keeps the output head small, which is most of a one-layer draft. At byte level any text has tokens.
 """
 
 from __future__ import annotations

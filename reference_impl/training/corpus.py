@@ -27,10 +27,10 @@ class Stream:
         return (len(self.tokens) - 1) // length
 
     def windows(self, step: int, n: int, length: int, seed: int) -> tuple[Tensor, Tensor]:
-        """Step `step`'s inputs and targets, int64 [n, length] each; targets are one token further.
+        """Step `step`'s inputs and targets, int64 [n, length] each. Targets are the inputs one token further.
 
-        The stream is cut into windows that do not overlap, and each is read once before any is read again. Raises
-        ValueError if the stream is too short for one step.
+        The stream is cut into windows that do not overlap, and each is read once before any is read again. ValueError
+        if the stream is too short for one step.
         """
         per_epoch = self.n_windows(length) // n  # steps
         if per_epoch < 1:

@@ -1,6 +1,6 @@
-"""Distillation: the draft learns the target's whole distribution after each token, not the one token that came.
+"""Distillation: the draft learns the target's whole distribution after each token, not only the next token of the text.
 
-A draft has to agree with its target: a drafted token is accepted with probability Σ min(p, q). The Kullback-Leibler
+A draft must agree with its target: a drafted token is accepted with probability Σ min(p, q). The Kullback-Leibler
 divergence from the target's p to the draft's q bounds how far that is from 1 (Pinsker's inequality), and has a smooth
 gradient. Hinton et al. 2015; for drafts, Zhou et al. 2023 (DistillSpec).
 """

@@ -1,8 +1,8 @@
 """The two optimizers of the recipe: Muon for the hidden matrices, AdamW for embeddings and norms.
 
 Muon steps in the direction of the momentum with all its singular values set to about 1, so rare directions learn as
-fast as common ones. The Newton-Schulz iteration computes that with matrix products alone. It runs in float32, as
-bfloat16 is slow on a CPU; matrices of one shape share their products. Jordan et al. 2024, "Muon: An optimizer for
+fast as common ones. The Newton-Schulz iteration computes that with matrix products alone. It runs in float32, since
+bfloat16 is slow on a CPU. Matrices of one shape share their products. Jordan et al. 2024, "Muon: An optimizer for
 hidden layers in neural networks".
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # Jordan et al.: steepest at 0, singular values end up in 0.7 to 1.2
+_COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # Jordan et al.: steepest at 0; singular values end between 0.7 and 1.2
 
 
 def orthogonalize(matrices: Tensor, n_steps: int = 5) -> Tensor:
@@ -32,7 +32,7 @@ def orthogonalize(matrices: Tensor, n_steps: int = 5) -> Tensor:
 class Muon:
     """Steps each matrix [rows, columns] along its orthogonalized Nesterov momentum.
 
-    `parts[i]` are the rows at which a matrix that fuses several is cut: each part is orthogonalized for itself.
+    `parts[i]` are the rows at which a fused matrix is cut: each part is orthogonalized by itself.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """Every number of the course's pair: which models are trained, on how much text, with which settings.
 
-The target is deep and narrow and the draft has one layer: at batch 1 a pass on a CPU costs its layers, not its
-parameters, so only a difference in depth makes a draft cheap. `TINY` runs in a second, for tests and a first look.
+The target is deep and narrow and the draft has one layer: at batch 1 on a CPU the time of a pass depends on its layers,
+not its parameters, so only a difference in depth makes a draft cheap. `TINY` runs in a second, for tests and a first
+look.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ VOCAB = 2048
 
 @dataclass(frozen=True)
 class Recipe:
-    """One model's training run. Tokens a step: n_windows · window."""
+    """One model's training run. A step has n_windows · window tokens."""
 
     config: ModelConfig
     steps: int
     n_windows: int = 4  # a step
     window: int = 512  # tokens
-    short: int = 256  # attention reaches this far at first, which is cheaper, ...
-    long_from: float = 0.85  # ... and over the whole window from this share of the steps on
+    short: int = 256  # how far attention reaches at first, which is cheaper
+    long_from: float = 0.85  # share of the steps after which it reaches over the whole window
     matrix_lr: float = 0.02  # Muon: hidden matrices
     other_lr: float = 3e-3  # AdamW: embeddings, norms
-    rates: tuple[tuple[int, float], ...] = ((0, 0.02), (50, 1.0))  # share of the rates at a step; between them, lines
+    rates: tuple[tuple[int, float], ...] = ((0, 0.02), (50, 1.0))  # (step, share of the rates); linear in between
     seed: int = 0
 
     @property

@@ -1,4 +1,4 @@
-"""How well a model predicts text it has not seen: bits per byte, which no tokenizer can flatter."""
+"""How well a model predicts unseen text, in bits per byte, so that models of different tokenizers compare."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reference_impl.training.trainer import Windows
 
 @torch.inference_mode()
 def bits_per_byte(model: Llama, stream: Stream, tokenizer: Tokenizer, window: int = 512, most: int = 64) -> float:
-    """Over at most `most` windows, spread evenly over the stream; within a window no token before it is seen.
+    """Bits per byte over at most `most` windows, spread evenly over the stream. A window is scored without its past.
 
     ValueError if the stream is shorter than one window.
     """

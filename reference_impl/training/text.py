@@ -27,7 +27,7 @@ DEBIAN_DOCS = "/usr/share/doc"
 
 @dataclass(frozen=True)
 class Document:
-    """One file's text. `name` is relative to the library or the documentation, and decides the split."""
+    """One file's text. `name`, relative to the library or the documentation, decides the split."""
 
     kind: str
     name: str

@@ -28,7 +28,7 @@ Loss = Callable[["Windows", Tensor, Tensor], Tensor]  # (batch, logits [n, vocab
 
 
 class Windows:
-    """A `ForwardBatch` for training: windows of one length, each attending to itself. inputs int64 [n, length]."""
+    """A `ForwardBatch` for training: windows of one length that attend to themselves. inputs int64 [n, length]."""
 
     def __init__(self, inputs: Tensor) -> None:
         self.n, self.length = inputs.shape
@@ -50,7 +50,7 @@ def next_token_loss(batch: Windows, logits: Tensor, targets: Tensor) -> Tensor:
 
 @torch.no_grad()
 def initialize(model: Llama, seed: int) -> Llama:
-    """Random weights to start from: what each layer adds to the residual stream starts at 0."""
+    """Random weights to start from; what each layer adds to the residual stream starts at 0."""
     generator = torch.Generator().manual_seed(seed)
     for name, view in model.views().items():
         if name.endswith("norm.weight"):
@@ -65,7 +65,8 @@ def initialize(model: Llama, seed: int) -> Llama:
 class Trainer:
     """One run. `train` goes to the end, or to `until`; `checkpoint` is the file that it saves to and resumes from.
 
-    It starts from random weights, or from those of `start` under the same names; `about` tells it from other runs.
+    It starts from random weights, or from those of `start` with the same names. `about` distinguishes it from other
+    runs.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class Trainer:
         return self.model.requires_grad_(False).eval()
 
     def one_step(self) -> float:
-        """One update; the loss before it."""
+        """Does one update and returns the loss before it."""
         recipe, context = self.recipe, self.recipe.context(self.step)
         inputs, targets = self.stream.windows(self.step, recipe.n_windows, recipe.window, recipe.seed)
         batch = Windows(inputs.reshape(-1, context))
@@ -153,7 +154,7 @@ class Trainer:
 
 
 def _hidden(model: Llama) -> tuple[list[Tensor], list[list[int]]]:
-    """The matrices between embedding and head, and the rows of the parts that a fused one holds."""
+    """The matrices between embedding and head, and for each fused one the rows of its parts."""
     c = model.config
     heads = [n * c.head_dim for n in (c.n_heads, c.n_kv_heads, c.n_kv_heads)]
     matrices: list[Tensor] = []

@@ -1,1 +1,1 @@
-"""The engine on a CPU beside its bounds and its peers; one section of the table a file."""
+"""The engine on a CPU beside its bounds and its peers. Each file measures one section of the report."""

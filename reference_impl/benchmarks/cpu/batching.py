@@ -27,12 +27,12 @@ PROMPT = 8  # tokens
 class Outcome:
     n_steps: int
     seconds: float
-    mean_finish: float  # seconds after the arrival of all
+    mean_finish: float  # seconds after all requests arrived
     mean_finish_steps: float
 
 
 def workload(n_requests: int, seed: int = 0) -> list[int]:
-    """Answer lengths: most short, a few long, as in real traffic (4 to 48 tokens, log-uniform)."""
+    """Answer lengths (4 to 48 tokens, log-uniform): most are short and a few long, as in real traffic."""
     numbers = random.Random(seed)
     return [round(4 * 12 ** numbers.random()) for _ in range(n_requests)]
 

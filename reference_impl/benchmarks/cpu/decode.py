@@ -1,7 +1,7 @@
 """Decode: tokens a second at batch 1, 8 and 32, beside transformers and other engines on the same weights.
 
 Prediction: a step reads every weight once, and each sequence's keys and values. (A tied output head is the embedding
-table; as an input it costs one row a sequence.) No step can take less time than these bytes over the bandwidth that
+table, of which the input needs one row a sequence.) No step can take less time than these bytes at the bandwidth that
 this machine shows in the same rounds.
 """
 
@@ -31,14 +31,14 @@ CONTESTANTS = (
     ("vllm", "fp32"),
     ("vllm", "bf16"),
 )
-TOO_SLOW = {("transformers", "bf16"): 8}  # largest batch: without bf16 instructions its prefill takes minutes
+TOO_SLOW = {("transformers", "bf16"): 8}  # largest batch, since without bf16 instructions its prefill takes minutes
 BEAT_TRANSFORMERS = {1: 1.5, 8: 1.0, 32: 1.0}  # at least, in tokens per second
 SHARE_OF_BANDWIDTH = 0.6  # at batch 1
 
 
 def step_bytes(config: ModelConfig, batch: int, context: float, bytes_per_value: int) -> float:
-    """Bytes that a decode step must read: weights once, an input row and the KV cache of each sequence."""
-    rows = 0 if config.tied else batch * config.d_model  # tied: the rows are among the weights already
+    """Bytes that a decode step must read: the weights once, and for each sequence an input row and its KV cache."""
+    rows = 0 if config.tied else batch * config.d_model  # the rows of a tied table are among the weights already
     cache = batch * context * config.kv_bytes_per_token(bytes_per_value)
     return (config.params_read_per_step + rows) * bytes_per_value + cache
 
@@ -72,7 +72,7 @@ def run(bench: Bench) -> Section:
 
 
 def _start(bench: Bench, section: Section) -> dict[tuple[str, str], Peer]:
-    """Every contestant that runs here; the others are named in the section's notes."""
+    """Every contestant that runs here. The section's notes name the others."""
     ready: dict[tuple[str, str], Peer] = {}
     missing: dict[str, None] = {}
     for name, dtype in CONTESTANTS:
@@ -113,7 +113,7 @@ def _one_batch(bench: Bench, section: Section, contestants: dict[tuple[str, str]
             )
         if batch == 1 and key in samples:
             share = next(r["share"] for r in section.rows if (r["engine"], r["dtype"]) == ("this engine", dtype))
-            valid = share if share <= 1 else None  # no step is faster than its bound: the ceiling was not measured
+            valid = share if share <= 1 else None  # a step faster than its bound shows that the ceiling is wrong
             section.targets.append(Target(f"batch 1, {dtype}: share of read bandwidth", valid, SHARE_OF_BANDWIDTH))
 
 
@@ -121,7 +121,7 @@ def _row(bench: Bench, samples: Samples, batch: int, name: str, dtype: str, n_to
     key, base = f"{name} {dtype}", "transformers fp32"
     seconds = samples.median(key)
     n_bytes = step_bytes(bench.config, batch, PROMPT[batch] + n_tokens / 2, DTYPES[dtype].itemsize)
-    ceiling = max(samples.values["bandwidth"])  # what the machine can do at best, seen in any round
+    ceiling = max(samples.values["bandwidth"])  # the best that the machine showed in any round
     return {
         "batch": batch,
         "engine": name,
@@ -136,5 +136,5 @@ def _row(bench: Bench, samples: Samples, batch: int, name: str, dtype: str, n_to
 
 
 def bandwidth(clock: Callable[[], float]) -> Run:
-    """Bytes per second that this machine reads at, as one more contestant."""
+    """Bytes per second at which this machine reads, measured as one more contestant."""
     return lambda: read_bandwidth(torch.device("cpu"), clock, repeats=3, n_bytes=GIB // 4)

@@ -1,8 +1,8 @@
 """llama.cpp as a peer: a GGUF file from the same weights, and its server inside this process (package xllamacpp).
 
-The course's GGUF file holds 4-bit values, and llama.cpp computes with them as they are. For a comparison of like with
-like, the same values are written once more as floats of 32 bits, or of 16 bits (F16, which these processors convert in
-one instruction).
+The course's GGUF file holds 4-bit values, which llama.cpp computes with as they are. To compare like with like, the
+same values are written once more as 32-bit or 16-bit floats (F16, which processors with AVX2 convert in one
+instruction).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONTEXT = 256  # tokens a sequence
 def write_floats(source: Path, target: Path, dtype: str) -> Path:
     """`target`: the GGUF file `source` with its weights as floats, or as Q8_0 of those, which is dtype "int8".
 
-    Made once; appears whole or not at all.
+    It is made only if it does not exist, and appears whole or not at all.
     """
     if not target.is_file():
         with written_whole(target) as part:
@@ -68,7 +68,7 @@ def _write_floats(reader: gguf.GGUFReader, path: Path, dtype: str) -> None:
 
 
 class LlamaCpp:
-    """llama.cpp's server, one slot a sequence, as many threads as torch uses."""
+    """llama.cpp's server with a slot for each sequence and as many threads as torch uses."""
 
     def __init__(self, file: Path) -> None:
         import xllamacpp
@@ -85,7 +85,7 @@ class LlamaCpp:
         self.server: Any = xllamacpp.Server(params)
 
     def step_seconds(self, prompts: Sequence[list[int]], n_tokens: int) -> float:
-        """From the server's own timings: each slot's time after its first token, over n − 1 steps; their median."""
+        """The median over slots of the time after the first token, over n − 1 steps, by the server's own timings."""
         replies: list[dict[str, Any]] = [{} for _ in prompts]
 
         def ask(i: int, prompt: list[int]) -> None:
@@ -104,5 +104,5 @@ class LlamaCpp:
             if timings.get("predicted_n") != n_tokens:
                 raise RuntimeError(f"llama.cpp made {timings.get('predicted_n')} tokens instead of {n_tokens}: {reply}")
             seconds.append(timings["predicted_ms"] / 1e3 / (n_tokens - 1))
-        time.sleep(SPIN)  # its threads still spin, waiting for more work, and would slow down the next contestant
+        time.sleep(SPIN)  # its threads still spin while they wait for work, which would slow down the next contestant
         return statistics.median(seconds)

@@ -1,7 +1,7 @@
 """KV memory: bytes that sequences have reserved and not filled, in blocks and in contiguous slots.
 
 Prediction: with blocks, less than one block a sequence; with contiguous slots, the whole difference between a sequence
-and the longest one allowed (Kwon et al. 2023, figure 2). Nothing is timed and no model runs: the caches count.
+and the longest one allowed (Kwon et al. 2023, figure 2). The caches count tokens; no model runs and nothing is timed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a forward pass over more tokens costs: a verification step of a few drafted tokens, and prompt chunks.
 
 Prediction: below the ridge a pass takes as long as reading the weights, however many tokens it has; above it, 2 FLOPs
-per parameter and token. Speculative decoding and chunked prefill depend on this curve. The matrix kernel decides
-whether its left end is flat, so plain `F.linear` is measured beside the engine's kernel.
+per parameter and token. Speculative decoding and chunked prefill depend on this curve. Whether its left end is flat
+depends on the matrix kernel, so plain `F.linear` is measured beside the engine's.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ SIZES = (1, 2, VERIFY, 8, 16, 32, 64, 128, 256)
 
 
 class Pass:
-    """A pass over n new tokens of one sequence with CONTEXT tokens behind it, taken back afterwards.
+    """A pass over n new tokens of one sequence with CONTEXT tokens behind it. It is undone afterwards.
 
-    `recorded`: as an engine runs it, short passes replayed.
+    `recorded`: short passes are recorded and replayed, as an engine does it.
     """
 
     def __init__(self, model: Llama, tokens: list[int], most: int, recorded: bool = False) -> None:
@@ -45,7 +45,7 @@ class Pass:
 
     @torch.inference_mode()
     def run(self, n: int, all_logits: bool) -> None:
-        """`all_logits`: after every token, as a verification needs them; a chunk of a prompt needs its last only."""
+        """`all_logits`: after every token, which a verification needs; a prompt chunk needs only its last token's."""
         batch = self.cache.extend([("only", self.tokens[:n])])
         self.model(batch, None if all_logits else batch.last_rows)
         self.cache.abort(batch)
@@ -53,7 +53,7 @@ class Pass:
 
 @contextmanager
 def plain_linear() -> Iterator[None]:
-    """Inside, every matrix product is PyTorch's own `F.linear`."""
+    """Inside it, every matrix product is PyTorch's own `F.linear`."""
     ours, fused = kernels.linear, kernels.norm_linear
 
     def plain(x: Tensor, weight: kernels.Matrix, bias: Tensor | None = None, *, backend: str | None = None) -> Tensor:
@@ -130,7 +130,7 @@ def work(a_pass: Pass, n: int, plain: bool = False) -> Run:
 
 
 def _bound(bench: Bench) -> Callable[[int], float]:
-    """n -> seconds on paper, by this machine's own bandwidth and matrix-product rate."""
+    """n -> seconds on paper, from this machine's own bandwidth and matrix-product rate."""
     machine = probe("cpu", bench.clock, repeats=3)
     config = bench.config
     n_bytes = step_bytes(config, 1, CONTEXT, 4)

@@ -1,7 +1,7 @@
 """The other engines, on the same weights and the same prompts: transformers, llama.cpp, vLLM's CPU build.
 
 Every engine decodes the same batch greedily, and its figure is the seconds of one decode step, without the prompts.
-Which peers take part depends on what is installed; a missing one is named.
+Peers that are not installed are left out and named.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Ours:
 
 
 class Transformers:
-    """`generate` of transformers' model of the same shape; its parameters are our tensors."""
+    """`generate` of transformers, with a model of the same shape whose parameters are our tensors."""
 
     def __init__(self, model: Llama, clock: Clock) -> None:
         import transformers
@@ -69,7 +69,7 @@ class Transformers:
             theirs = transformers.AutoModelForCausalLM.from_config(config, dtype=model.embed.dtype)
         theirs.load_state_dict({name: view.detach() for name, view in model.views().items()}, strict=False, assign=True)
         theirs.tie_weights()
-        theirs.model.rotary_emb = type(theirs.model.rotary_emb)(config=config)  # was made without memory
+        theirs.model.rotary_emb = type(theirs.model.rotary_emb)(config=config)  # the model was made without memory
         self.model: Any = theirs.eval()
         self.clock = clock
 
@@ -77,13 +77,13 @@ class Transformers:
         return intervals(self._times(prompts, n_tokens))
 
     def answer_seconds(self, prompt: list[int], n_tokens: int, n_drafted: int = 0) -> float:
-        """Seconds of an answer without its first token, with so many drafts a round from its own prompt look-up."""
+        """Seconds of an answer after its first token, with `n_drafted` drafts a round from its own prompt look-up."""
         options = {"prompt_lookup_num_tokens": n_drafted} if n_drafted else {}
         times = self._times([prompt], n_tokens, **options)
         return times[-1] - times[0]
 
     def _times(self, prompts: Sequence[list[int]], n_tokens: int, **options: int) -> list[float]:
-        """When each pass was done."""
+        """The time at which each pass was done."""
         times: list[float] = []
 
         def note_time(ids: torch.Tensor, scores: object, **_: object) -> torch.Tensor:
@@ -106,7 +106,7 @@ class Transformers:
 
 
 class Vllm:
-    """vLLM, told to use this many threads and no more memory than the answers need. Needs the model as a folder."""
+    """vLLM with torch's number of threads and no more memory than the answers need. It needs the model as a folder."""
 
     def __init__(self, folder: str, dtype: str, clock: Clock) -> None:
         import os
@@ -127,7 +127,7 @@ class Vllm:
         self.clock = clock
 
     def step_seconds(self, prompts: Sequence[list[int]], n_tokens: int) -> float:
-        """By the difference of two answers, since a step of vLLM can only be seen from inside it."""
+        """From the difference of two answers, since a step of vLLM can only be seen from inside it."""
         return (self._seconds(prompts, n_tokens) - self._seconds(prompts, 1)) / (n_tokens - 1)
 
     def _seconds(self, prompts: Sequence[list[int]], n_tokens: int) -> float:
@@ -159,6 +159,6 @@ def start(name: str, dtype: str, bench: Bench) -> Peer:
             return Vllm(str(bench.folder()), dtype, bench.clock)
     except MissingPeerError:
         raise
-    except Exception as error:  # whatever a peer's own start raises, the others go on
+    except Exception as error:  # a peer can raise anything at its start; the others go on
         raise MissingPeerError(f"{name} does not start ({type(error).__name__}: {error})") from error
     raise ValueError(f"unknown peer {name!r}; known: transformers, llama.cpp, vllm")

@@ -1,7 +1,7 @@
-"""Prefix caching: how much sooner the first token comes when the beginning of the prompt is in the cache already.
+"""Prefix caching: how much sooner the first token comes if the beginning of the prompt is in the cache already.
 
 Prediction: cached blocks cost nothing, and the rest is a pass over the remaining tokens. As long as such a pass is
-compute-bound, time falls as the number of tokens does.
+compute-bound, its time falls in proportion to its tokens.
 """
 
 from __future__ import annotations

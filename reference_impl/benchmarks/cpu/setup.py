@@ -20,14 +20,14 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 @dataclass
 class Bench:
-    """`load(dtype)` gives the model; each dtype is loaded once. `quick`: fewer rounds, shorter answers, for a look."""
+    """`load(dtype)` returns the model; each dtype is loaded once. `quick`: fewer rounds, shorter answers, to look."""
 
     load: Callable[[torch.dtype], Llama]
     clock: Clock = time.perf_counter
     quick: bool = False
     rounds: int = 7
-    seconds: float = 60.0  # for one comparison; a round under way is finished
-    pause: float = 0.0  # seconds in each round in which nothing runs, where others need the machine too
+    seconds: float = 60.0  # for one comparison; a round that has begun is finished
+    pause: float = 0.0  # seconds of rest in each round, if others need the machine too
     peers: tuple[str, ...] = ("transformers", "llama.cpp", "vllm")
     say: Callable[[str], None] = lambda text: None
     encode: Callable[[str], list[int]] = lambda text: list(text.encode())  # the model's tokenizer; bytes for a toy
@@ -49,7 +49,7 @@ class Bench:
         return self.model("fp32").config
 
     def compare(self, runs: Mapping[str, Run], warm_up: bool = True) -> Samples:
-        """All runs, interleaved."""
+        """Runs all contestants interleaved."""
         rounds = 2 if self.quick else self.rounds
         if self.pause:
             runs = {**runs, "pause": self._pause}
@@ -60,7 +60,7 @@ class Bench:
         return self.pause
 
     def prompts(self, n: int, length: int, seed: int = 0) -> list[list[int]]:
-        """Made-up token ids, the same for everyone; none of the first hundred, where control tokens live."""
+        """Made-up token ids, the same in every run, without the first hundred ids, which include control tokens."""
         numbers = random.Random(seed)
         first = min(100, self.config.vocab_size // 2)
         return [[numbers.randrange(first, self.config.vocab_size) for _ in range(length)] for _ in range(n)]

@@ -1,7 +1,7 @@
 """Speculation by look-up: greedy answers to code, with drafts and without, beside transformers' own prompt look-up.
 
 Prediction: tokens a pass, divided by what a pass with k drafts costs (`passes`); the look-up itself costs nothing. So
-speculation pays where checking a few tokens costs little more than writing one, which the matrix kernel decides.
+speculation pays if checking a few tokens costs little more than writing one, which depends on the matrix kernel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PROMPT, ANSWER = 128, 96  # tokens
 WARM_UP = 8  # tokens
 PRECISIONS = ("fp32", "int8")
 LENGTHS = (4, 6)  # drafted tokens a round
-FASTER = 1.4  # than plain decoding of the same int8 model
+FASTER = 1.4  # times plain decoding of the same int8 model
 PEER = "transformers"
 
 
@@ -62,7 +62,7 @@ def run(bench: Bench) -> Section:
                 peer.answer_seconds(asked[0], WARM_UP, k)
         except MissingPeerError as error:
             section.notes.append(f"Missing: {PEER} fp32: {error}.")
-    samples = bench.compare(runs, warm_up=False)  # a whole round of it would take a minute
+    samples = bench.compare(runs, warm_up=False)  # a whole round would take a minute
     section.notes += [f"Missing: {name}: {reason}." for name, reason in samples.failed.items()]
     _rows(section, samples, found, n_tokens)
     _targets(section, samples)

@@ -1,6 +1,6 @@
-"""One forward pass that can be repeated: what the lessons time.
+"""One forward pass that can be repeated, which the lessons time.
 
-Each pass is taken back when it is done (`abort`), so the next one finds the cache unchanged and all runs time the same
+Each pass is undone when it is finished (`abort`), so the next one finds the cache unchanged and all runs time the same
 step. The fastest run counts, since everything else that the machine does can only add to it.
 """
 
@@ -24,9 +24,9 @@ def step(
 ) -> Callable[[], None]:
     """A pass over `n` new tokens of each of `batch` sequences that have `behind` tokens in the cache.
 
-    n = 1 with tokens behind is a decode step, n > 1 with none a prefill. `all_logits`: after every new token, as a
-    check of drafts needs them, not only after the last. `recorded`: as the engine runs short passes. The tokens are
-    made up and the cache behind holds zeros: neither changes how long a pass takes.
+    n = 1 with tokens behind is a decode step, n > 1 with none a prefill. `all_logits`: logits after every new token,
+    which a check of drafts needs, instead of the last one only. `recorded`: replayed, as the engine runs short passes.
+    The tokens are made up and the cache holds zeros, since neither changes how long a pass takes.
     """
     weights = model.embed
     cache = ContiguousCache(model.config, batch, behind + n, weights.dtype, weights.device)
@@ -57,5 +57,5 @@ def seconds(
     repeats: int = 5,
     clock: Clock = time.perf_counter,
 ) -> float:
-    """Seconds of that pass, the fastest of `repeats` after one to warm up; on a GPU by its own events."""
+    """Seconds of that pass: the fastest of `repeats` after one to warm up. A GPU is timed by its own events."""
     return median_seconds(step(model, batch, behind, n, all_logits, recorded), model.embed.device, clock, repeats, min)

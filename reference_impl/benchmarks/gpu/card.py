@@ -16,16 +16,16 @@ from reference_impl.bounds.hardware import GPUS, Gpu
 from reference_impl.common.clock import Clock
 
 DRIVER_NAMES = {"h100-sxm": r"\bH100 80GB HBM3\b", "h200": r"\bH200$", "a100-80g": r"\bA100-SXM4-80GB\b"}
-CAPABILITY = (8, 0)  # bfloat16 in the tensor cores
+CAPABILITY = (8, 0)  # the first with bfloat16 in its tensor cores
 LEAST_MEMORY = 10e9  # bytes: the smallest model, its caches, and the array that is copied
-IN_USE = 0.1  # of the memory, by other processes: above it the card counts as busy
+IN_USE = 0.1  # share of the memory; if other processes use more, the card counts as busy
 BATCHES = (1, 8, 32, 64)
 CONTEXT = 2048  # tokens
 
 
 @dataclass(frozen=True)
 class Ceilings:
-    """What this card itself shows: bytes per second read and written by a copy, FLOP per second of a product."""
+    """What this card shows at best: bytes per second read and written by a copy, FLOP per second of a product."""
 
     copy_bandwidth: float
     matmul_rate: float
@@ -34,7 +34,7 @@ class Ceilings:
 def refusal() -> str | None:
     """Why there is no card here that can be checked, in one line; None if there is one. Loads no model."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of an old driver; the line below is enough
+        warnings.simplefilter("ignore")  # an old driver causes warnings; one line is enough
         if not torch.cuda.is_available():
             return "PyTorch finds no CUDA GPU here, so nothing was checked"
     properties = torch.cuda.get_device_properties(0)
@@ -46,7 +46,7 @@ def refusal() -> str | None:
 
 
 def unusable(name: str, capability: tuple[int, int], total: float, free: float) -> str | None:
-    """Why this card is too old, too small or too busy; None if it is none of these. Memory in bytes."""
+    """Why this card is too old, too small or too busy; None if it can be used. Memory in bytes."""
     if capability < CAPABILITY:
         needed = ".".join(map(str, CAPABILITY))
         return f"{name} is too old: its compute capability is {capability[0]}.{capability[1]}, and {needed} is needed"
@@ -58,7 +58,7 @@ def unusable(name: str, capability: tuple[int, int], total: float, free: float) 
 
 
 def describe(clock: Clock = time.perf_counter) -> Section:
-    """The card's ceilings. Its name and the versions stand in the result's head."""
+    """The card's ceilings. The head of the result has its name and the versions."""
     found = measure_ceilings(torch.device("cuda"), clock)
     sheet = data_sheet(torch.cuda.get_device_properties(0).name)
     return Section(
@@ -99,5 +99,5 @@ def choose_model(memory_bytes: float) -> ModelConfig:
 
 
 def data_sheet(name: str) -> Gpu | None:
-    """The card of the data sheets that the driver calls by this name; None for any other, even a close relative."""
+    """The GPU in `bounds.hardware` that the driver calls by this name. None for any other, even a close relative."""
     return next((GPUS[key] for key, pattern in DRIVER_NAMES.items() if re.search(pattern, name)), None)

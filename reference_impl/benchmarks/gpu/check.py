@@ -1,8 +1,8 @@
-"""A GPU against its roofline: how near to its limits do a decode step and a prefill run?
+"""A GPU against its roofline: how near to its limits are a decode step and a prefill?
 
-A decode step is predicted to take the bytes that it must read over the bandwidth that a large copy shows on this very
-card; prefill its FLOPs over the rate of a large matrix product. The model has the shape of Llama 3 8B and random
-weights, for speed does not depend on what a model knows.
+Prediction: a decode step takes the bytes that it must read over the bandwidth that a large copy shows on this very
+card, and a prefill takes its FLOPs over the rate of a large matrix product. The model has the shape of Llama 3 8B and
+random weights, since speed does not depend on what a model knows.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def decode(
     context: int = CONTEXT,
     save: Save = forget,
 ) -> Section:
-    """The batch table, measured with CUDA graphs beside the paper's numbers for the card of the data sheet."""
+    """The batch table, measured with CUDA graphs, beside the paper's numbers for the card of the data sheet."""
     config = subject.model.config
     bandwidth = gpu.bandwidth if gpu is not None else ceilings.copy_bandwidth
     of = f"{gpu.name}'s data sheet" if gpu is not None else "the measured copy bandwidth (no data sheet for this card)"
@@ -104,7 +104,7 @@ def decode(
 
 
 def step_seconds(subject: Subject, batch: int, context: int) -> tuple[float, float]:
-    """Seconds of a decode step of `batch` sequences, replayed and launched one by one."""
+    """Seconds of a decode step of `batch` sequences: (replayed, launched kernel by kernel)."""
     model = FusedLlama(subject.model)
     width = -(-context // 16)
     cache = PagedCache(model.config, batch * width, 16, subject.model.embed.dtype, subject.device, prefix_sharing=False)
@@ -121,7 +121,7 @@ def step_seconds(subject: Subject, batch: int, context: int) -> tuple[float, flo
 
 @torch.inference_mode()
 def prefill(subject: Subject, ceilings: Ceilings, prompts: Sequence[int] = PROMPTS, save: Save = forget) -> Section:
-    """One prompt in one pass: FLOPs that it really does over its time, beside the matrix-product rate."""
+    """One prompt in one pass: the FLOPs that it really does over its time, beside the matrix-product rate."""
     config = subject.model.config
     section = Section(
         "gpu_prefill",
@@ -163,7 +163,7 @@ def prefill(subject: Subject, ceilings: Ceilings, prompts: Sequence[int] = PROMP
 
 
 def prefill_work(config: ModelConfig, n_tokens: int) -> float:
-    """FLOPs of a prefill that computes logits for its last token only: fewer than 2 P T, which counts the tables."""
+    """FLOPs of a prefill with logits for its last token only: fewer than 2 P T, which counts the whole tables."""
     tables = config.embedding_params * (1 if config.tied else 2)
     attention = arithmetic.attention_flops(config.n_layers, config.n_heads, config.head_dim, n_tokens)
     return 2 * (config.n_params - tables) * n_tokens + 2 * config.embedding_params + attention

@@ -1,7 +1,7 @@
 """Is the engine right on a GPU? Logits and tokens beside the CPU's, answers with drafts, the tests that need a GPU.
 
-The same weights run on both devices in float32; in bfloat16 the GPU is compared with the CPU's float32 over the same
-rounded weights, so that the difference is that of the arithmetic. CUDA graphs must give what the model gives.
+In float32 the same weights run on both devices. In bfloat16 the GPU is compared with the CPU's float32 over the same
+rounded weights, so that only the arithmetic differs. CUDA graphs must give what the model gives.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def correctness(device: str = "cuda", capture: Capture | None = None, save: Save = forget) -> Section:
-    """Logits and greedy tokens on the device beside the CPU's, bfloat16 first."""
+    """Logits and greedy tokens on the device beside the CPU's, first in bfloat16."""
     section = Section("gpu_correctness", f"The engine on {device} beside the CPU", {"check": "check", "found": "found"})
     for dtype, limit in LIMITS.items():
         kind = torch.float32 if dtype == "fp32" else torch.bfloat16
@@ -91,7 +91,7 @@ def compare(cpu: Llama, gpu: Llama, capture: Capture | None) -> dict[str, float]
             outs[-1].append(fused(step, step.last_rows))
             if model is gpu:
                 graphs = DecodeGraphs(fused, cache.storage, 32, [1, 4], capture)  # 4: two rows of padding
-                graphs.record()  # so that the pass below is a replay, with other inputs than the recording
+                graphs.record()  # so that the pass below replays, with other inputs than were recorded
                 outs[-1].append(graphs(step, step.last_rows))
             cache.commit(step)
     (prefill, decode), (gpu_prefill, gpu_decode, gpu_graph) = outs
@@ -103,7 +103,7 @@ def compare(cpu: Llama, gpu: Llama, capture: Capture | None) -> dict[str, float]
 
 
 def relative_error(found: Tensor, expected: Tensor) -> float:
-    """Norm of the difference over the norm of what is expected; NaN counts as infinite."""
+    """Norm of the difference over norm of the expected tensor. NaN counts as infinite."""
     expected = expected.double().cpu()
     error = float((found.double().cpu() - expected).norm() / expected.norm())
     return error if error == error else float("inf")
@@ -141,7 +141,7 @@ def _share(found: list[int], expected: list[int]) -> float:
 
 
 def tests() -> Section:
-    """What the tests that need a GPU say. Without tests or pytest the section says so and has no target."""
+    """The outcome of the tests that need a GPU. Without tests or pytest the section says so and has no target."""
     section = Section("gpu_tests", "The tests that need a GPU", {"check": "check", "found": "found"})
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("tests/**/test_*.py"))}
     files = [str(path) for path, text in texts.items() if "mark.gpu" in text]

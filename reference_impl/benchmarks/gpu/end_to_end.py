@@ -1,8 +1,8 @@
 """The engine end to end on a GPU: how much time does a step lose between the kernels?
 
-A step of the engine is scheduling, index tensors sent to the GPU, the replayed graph, choosing tokens, and their way
-back to the host. It is predicted to take the time of the replayed graph alone, at the same batch and context: work on
-the host should be hidden.
+In a step the engine schedules, sends index tensors to the GPU, replays the graph, chooses tokens, and fetches them.
+Prediction: the step takes as long as the replayed graph alone, at the same batch and context, because work on the host
+should be hidden.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def end_to_end(
     n_tokens: int = ANSWER,
     save: Save = forget,
 ) -> Section:
-    """The engine's decode step by the clock beside `replayed(batch, context)`, the seconds of the graph alone."""
+    """The engine's decode step by the clock, beside `replayed(batch, context)`, the seconds of the graph alone."""
     section = Section(
         "gpu_engine",
         f"The engine end to end: {model.config.name}, prompts of {n_prompt} tokens, answers of {n_tokens}",

@@ -1,7 +1,7 @@
-"""Fewer bits a weight on a GPU: does a decode step become as much faster as it reads fewer bytes?
+"""Fewer bits a weight on a GPU: is a decode step faster by as much as it reads fewer bytes?
 
-A step that waits for memory is predicted to take its bytes over the bandwidth of a large copy. int8 in groups of 128
-with float32 scales has 8.25 bits a weight, int4 4.25, so about half and about a quarter of bfloat16's. gpt-fast
+Prediction: a step waits for memory, so it takes its bytes over the bandwidth of a large copy. int8 in groups of 128
+with float32 scales has 8.25 bits a weight and int4 has 4.25, about half and a quarter of bfloat16's 16. gpt-fast
 published 1.48 and 1.88 times its bfloat16 rate for Llama 2 7B on an A100.
 """
 
@@ -17,7 +17,7 @@ from reference_impl.quantization.model import bytes_read_per_step, quantize_mode
 GROUP_SIZE = 128
 BATCHES = (1, 4, 16, 32)
 FASTER = {8: 1.75, 4: 2.8}  # times bfloat16's tokens per second at batch 1, in the same process
-FOUR_ROWS = 1.3  # times the step at batch 1, at most
+FOUR_ROWS = 1.3  # most that a step of four rows may take, times the step at batch 1
 
 
 def quantized(
@@ -29,7 +29,7 @@ def quantized(
     batches: Sequence[int] = BATCHES,
     save: Save = forget,
 ) -> Section:
-    """int8 or int4 beside the float model. `make`: a new float model; `seconds`: of its decode step at a batch size.
+    """int8 or int4 beside the float model. `make` returns a new float model, `seconds` its decode step at a batch size.
 
     Only one model is in memory at a time. `bandwidth`: bytes per second of a large copy.
     """

@@ -1,8 +1,8 @@
 """Runs the sections of the GPU check, each in a process of its own, and keeps what every one of them measured.
 
 A first run on a GPU meets errors that no CPU shows: a kernel that reads a wrong address, a hang, a number that is not
-finite. Such a section costs only itself. It leaves its rows in a file of its own as it measures them; when its process
-ends, however it ends, the rows are merged into one result, which is written before the next section starts. This
+finite. Such an error costs only its own section. A section writes its rows to a file of its own as it measures them.
+However its process ends, the rows are merged into one result, which is written before the next section starts. This
 process never imports torch, so no error of the driver can reach it.
 """
 
@@ -27,7 +27,7 @@ from reference_impl.benchmarks.harness.result import Result
 from reference_impl.common.clock import Clock
 
 ROOT = Path(__file__).resolve().parents[3]
-LEAST = 5.0  # seconds; a section that has fewer is not started
+LEAST = 5.0  # seconds; a section with fewer left is not started
 MUST_HOLD = ("gpu_correctness", "gpu_answers", "gpu_tests")  # their targets say whether the engine is right
 
 Command = Callable[[str, Path], Sequence[str]]  # (section, its result file) -> the command that measures it
@@ -35,14 +35,14 @@ Command = Callable[[str, Path], Sequence[str]]  # (section, its result file) -> 
 
 @dataclass(frozen=True)
 class Planned:
-    """A section, and the most seconds that it may take."""
+    """A section and the most seconds that it may take."""
 
     name: str
     seconds: float
 
 
-# Right before fast, and the least certain figures first: prefill is mostly cuBLAS. The limits sum to less than the
-# default budget, so a section that hangs takes no time from a later one.
+# Correctness comes before speed, and the least certain figures come first: prefill is mostly cuBLAS. The limits add up
+# to less than the default budget, so a section that hangs takes no time from a later one.
 PLAN = (
     Planned("card", 30),
     Planned("correctness", 60),
@@ -58,11 +58,11 @@ PLAN = (
 
 
 class RefusedError(Exception):
-    """The card cannot be checked, and the first section's process has said why."""
+    """The first section's process has refused the card, and said why."""
 
 
 def main(budget: float, only: Sequence[str] | None, output: Path | None) -> int:
-    """Status 0 where all is right, 1 where a check or a section failed, 2 without a usable card (one line says why)."""
+    """Status 0 if all is right, 1 if a check or a section failed, 2 without a usable card (one line says why)."""
     plan = [planned for planned in PLAN if not only or planned.name in (*only, "card")]
     folder = output or Path(os.environ.get("OUT") or Path(__file__).parents[1] / "results")
     unfinished = [*(only or ()), "unfinished", time.strftime("%H%M%S")]  # replaces no earlier file
@@ -133,7 +133,7 @@ def run(
 
 
 def run_process(command: Sequence[str], seconds: float) -> str | None:
-    """Runs a command and returns why it failed, or None. What it started is killed with it after so many seconds.
+    """Runs a command and returns why it failed, or None. After so many seconds it is killed with all that it started.
 
     RefusedError for the exit status by which a section refuses the card.
     """
@@ -146,7 +146,7 @@ def run_process(command: Sequence[str], seconds: float) -> str | None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(1)  # a process that waits inside the driver may not even end when it is killed
+            process.wait(1)  # a process inside the driver may not end even when it is killed
     if status == REFUSED:
         raise RefusedError
     if status < 0:
@@ -155,7 +155,7 @@ def run_process(command: Sequence[str], seconds: float) -> str | None:
 
 
 def _merge(merged: Result, path: Path) -> str | None:
-    """Adds what a section left in its file. Returns why it failed, if the file or its absence says so."""
+    """Adds a section's file to the result. Returns why the section failed, if the file or its absence says so."""
     if not path.exists():
         return None
     try:

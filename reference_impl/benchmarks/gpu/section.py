@@ -1,7 +1,7 @@
-"""One section of the GPU check: measures it and keeps what was measured in a file, whatever happens next.
+"""Measures one section of the GPU check, and keeps what was measured in a file, whatever happens next.
 
-The runner starts this as a process. The file is a result with this one section. It is replaced as a whole each time the
-section has a new row, so a crash or a hang later loses no row that was measured before it.
+The runner starts this as a process. The file is a result with this one section. It is replaced as a whole for each new
+row, so a later crash or hang loses none of them.
 
     python -m reference_impl.benchmarks.gpu.section NAME FILE
 """
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
 
 
 def work(path: Path, measure: Measure, header: Callable[[], Result]) -> int:
-    """Measures, and leaves in `path` all that was measured and, after an error, its reason (status 1)."""
+    """Measures, and leaves in `path` everything that was measured and, after an error, the reason (status 1)."""
     result = Result(datetime.date.today().isoformat(), {}, {}, {})
 
     def save(section: Section) -> None:

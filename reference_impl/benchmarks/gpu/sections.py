@@ -1,4 +1,4 @@
-"""The sections of the GPU check by name. Each builds what it measures, since each runs in a process of its own."""
+"""The sections of the GPU check by name. Each builds what it measures, because each runs in its own process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLOCK = time.perf_counter
 
 
 def measure_section(name: str, save: Save) -> Section:
-    """Measures the section of this name on the GPU and returns it. `save` gets what there is after each row."""
+    """Measures the section of this name on the GPU and returns it. `save` gets the rows so far after each new one."""
     if name in ("int8", "int4"):
         return _quantized(int(name[3:]), save)
     return {

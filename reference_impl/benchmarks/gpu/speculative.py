@@ -1,7 +1,7 @@
-"""Speculation on a GPU with acceptance set by construction: does the measured speed-up meet the predicted one?
+"""Speculation on a GPU with acceptance set by construction: is the measured speed-up the predicted one?
 
-Two random models never agree, and how often two real ones agree cannot be set. So both models run on their full shapes
-for their time alone, and a script decides what they say: the target wants the script's token at each place, and the
+Two random models never agree, and nobody can set how often two real ones agree. So both models run at their full shapes
+for their time alone, and a script decides what they say. The target wants the script's token at each place, and the
 draft says the same with probability α, independently at each place. The formula's assumption then holds by
 construction, and the test is one of the arithmetic of costs (Leviathan et al. 2023, theorem 3.8).
 """
@@ -35,9 +35,9 @@ PROMPT, ANSWER = 512, 192  # tokens
 
 
 class Scripted:
-    """A model that computes everything and then says what the script says: the token at each place, greedy.
+    """A model that computes everything and then says what the script says: the token at each place, greedily.
 
-    `right`: the share of places at which it says so; at the others it says another token.
+    `right`: the share of places at which it does so; at the others it says another token.
     """
 
     def __init__(self, model: Llama, right: float = 1.0, seed: int = 0) -> None:
@@ -54,7 +54,7 @@ class Scripted:
 
 
 def script(place: int) -> int:
-    """The token that is wanted at a place; any vocabulary of 256 or more has it and the one after it."""
+    """The token that the script has at a place. Any vocabulary of 256 or more has it and the one after it."""
     return place * 97 % 251
 
 
@@ -72,7 +72,7 @@ def speculative(
     rounds: int = 2,
     save: Save = forget,
 ) -> Section:
-    """Speed-up by α at the best k for the costs measured here. The draft has the target's vocabulary."""
+    """Speed-up by α, at the best k for the costs measured here. The draft has the target's vocabulary."""
     section = Section(
         "gpu_speculative",
         f"Speculation: {target.config.name} with a draft of {draft_shape.name}'s shape, acceptance by construction",

@@ -1,6 +1,6 @@
 """Measurements kept in the repository, so that a lesson can show a quiet machine or a GPU beside the learner's own.
 
-Where nothing was measured the answer is None, and the lesson says so.
+If nothing was measured, the answer is None and the lesson says so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 
 
 def newest(section: str, folder: Path = RESULTS) -> Result | None:
-    """The newest result that has this section, whatever it was measured on, or None."""
+    """The newest result that has this section, on any machine, or None."""
     return max(_with(section, folder), key=lambda result: result.date, default=None)
 
 
@@ -26,7 +26,7 @@ def gpu_result(section: str, folder: Path = RESULTS) -> Result | None:
 
 
 def gpu_table(section: str, folder: Path = RESULTS) -> str:
-    """That section as a table with the name of the GPU and the date, or a sentence that there is none yet."""
+    """That section as a table with the GPU's name and the date, or a sentence that there is none yet."""
     result = gpu_result(section, folder)
     if result is None:
         return "No GPU's measurement lies in this repository yet: `make gpu-check` makes one on a machine with a GPU."

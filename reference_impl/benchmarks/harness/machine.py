@@ -1,4 +1,4 @@
-"""The machine behind a measurement: its processor and memory, how busy it was, and the versions of what ran on it."""
+"""The machine behind a measurement: its processor and memory, how busy it was, and versions of the software."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def versions() -> dict[str, str | None]:
 
 
 def load_average() -> float | None:
-    """Processes that wanted a core during the last minute; None where the system does not say."""
+    """Processes that wanted a core during the last minute; None if the system does not say."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
 def real_time() -> bool:
-    """Whether this process goes ahead of all ordinary ones (`chrt -r 5 COMMAND`), so that they cannot disturb it."""
+    """Whether this process has priority over all ordinary ones (`chrt -r 5 COMMAND`), so they cannot disturb it."""
     if not hasattr(os, "sched_getscheduler"):
         return False
     return os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR)

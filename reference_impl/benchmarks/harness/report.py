@@ -1,4 +1,4 @@
-"""A result as text: one table a section, each promise with its outcome, and what to be careful about."""
+"""A result as text: a table for each section, each target with its outcome, and what to be careful about."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _table(section: Section) -> list[str]:
     widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
     numeric = [
         all(not isinstance(row.get(key), str) for row in section.rows) for key in section.columns
-    ]  # numbers are lined up to the right
+    ]  # numbers are right-aligned
     lines = []
     for row in [headings, *cells]:
         padded = [

@@ -1,4 +1,4 @@
-"""What a benchmark leaves behind: sections of rows and targets, with the machine and the versions, as one JSON file.
+"""The result of a benchmark: sections of rows and targets, with the machine and the versions, as one JSON file.
 
 A target is a promise with its limit, so a reader sees at once whether it was kept. A figure that could not be measured
 keeps no promise.
@@ -23,7 +23,7 @@ Row = dict[str, Any]  # column -> text, number or None
 
 @dataclass(frozen=True)
 class Target:
-    """`value` is to be at least (or at most) `limit`; None if it was not measured."""
+    """A promise: `value` (None if it was not measured) is at least, or at most, `limit`."""
 
     what: str
     value: float | None
@@ -39,7 +39,7 @@ class Target:
 
 @dataclass
 class Section:
-    """One question, its table and its targets. `columns`: row key -> heading with the unit, in the order shown."""
+    """One question with its table and targets. `columns`: row key -> heading with the unit, in the order shown."""
 
     name: str
     title: str
@@ -49,7 +49,7 @@ class Section:
     notes: list[str] = field(default_factory=list)
 
 
-Save = Callable[[Section], None]  # takes a section that is not complete yet, so that its rows are not lost
+Save = Callable[[Section], None]  # saves an incomplete section, so that its rows are not lost
 
 
 def forget(section: Section) -> None:
@@ -96,9 +96,9 @@ class Result:
             raise ValueError(f"{source}: not a benchmark result ({error!r})") from None
 
     def write(self, folder: Path, parts: Sequence[str] = ()) -> Path:
-        """Writes <hardware>-<date>.json; an earlier file of the same day and machine is replaced.
+        """Writes <hardware>-<date>.json, which replaces an earlier file of the same day and machine.
 
-        `parts`: what a run is called that was not the whole: "decode", "quick". It replaces no whole one.
+        `parts` name what a partial run was: "decode", "quick". Its file does not replace that of a whole run.
         """
         folder.mkdir(parents=True, exist_ok=True)
         slug = "".join(c if c.isalnum() else "-" for c in str(self.hardware["name"]).lower())
@@ -113,7 +113,7 @@ class Result:
 
 
 def finite(section: Section) -> Section:
-    """The section as JSON can hold it: NaN and infinite numbers become None, and a note says where each one stood."""
+    """The section as JSON can hold it: NaN and infinite numbers become None, and a note names each of them."""
     notes = list(section.notes)
 
     def kept(value: Any, where: str) -> Any:

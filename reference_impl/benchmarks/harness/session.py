@@ -1,4 +1,4 @@
-"""One run from start to end: names the machine, checks that it is quiet, and says where the result goes."""
+"""One run from start to end: names the machine, checks that it is quiet, and writes the result."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import torch
 from reference_impl.benchmarks.harness import machine, plot, report
 from reference_impl.benchmarks.harness.result import Result
 
-QUIET = 0.5  # processes a core that already want to run: above it a machine counts as busy
+QUIET = 0.5  # processes a core that want to run; with more a machine counts as busy
 
 
 def new_result(device: str, quick: bool = False, today: Callable[[], datetime.date] = datetime.date.today) -> Result:
-    """A result without sections: what machine this is, and whether it was quiet before we began."""
+    """A result without sections: which machine this is, and whether it was quiet before the run."""
     busy = machine.load_average()
     first = machine.real_time()
     settings = {
@@ -31,9 +31,9 @@ def new_result(device: str, quick: bool = False, today: Callable[[], datetime.da
 
 
 def join(results: Sequence[Result]) -> Result:
-    """One result of several runs on one machine, one day and with one set of versions: the sections of all.
+    """Joins the sections of several runs on one machine and day, with the same versions, into one result.
 
-    ValueError if they do not belong together or two bring the same section.
+    ValueError if they do not belong together or two have the same section.
     """
     first = results[0]
     settings = dict(first.settings)
@@ -58,7 +58,7 @@ def join(results: Sequence[Result]) -> Result:
 
 
 def finish(result: Result, folder: Path, say: Callable[[str], None], parts: Sequence[str] = ()) -> None:
-    """Prints the report and writes JSON, with a plot beside it where matplotlib is there."""
+    """Prints the report and writes JSON, with a plot beside it if matplotlib is installed."""
     print(report.text(result))
     path = result.write(folder, parts)
     say(f"written: {path}")

@@ -1,8 +1,8 @@
 """Interleaved medians: how to compare speeds on a machine that others use too.
 
-Two programs timed one after the other compare two moments of the machine as much as two programs. So all contestants
-take turns within a round, and their order moves on by one from round to round. Each contestant is summarised by its
-median, and a ratio is the median of the ratios within the rounds. The clock is passed in.
+To time two programs one after the other compares two moments of the machine as much as two programs. So all contestants
+take turns within a round, and each round begins with another of them. A contestant's figure is its median, and a ratio
+is the median of the ratios within the rounds. The clock is passed in.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 from reference_impl.common.clock import Clock
 
-Run = Callable[[], float]  # does its work once; returns the figure that is compared, seconds as a rule
+Run = Callable[[], float]  # does its work once and returns the figure to compare, usually seconds
 
 
 @dataclass
 class Samples:
-    """Figures by contestant, one a round; `failed` says who dropped out, and why."""
+    """Figures by contestant, one a round. `failed` names those that dropped out, and says why."""
 
     values: dict[str, list[float]]
     failed: dict[str, str] = field(default_factory=dict)
@@ -52,10 +52,10 @@ def timed(work: Callable[[], object], clock: Clock) -> Run:
 def interleave(
     runs: Mapping[str, Run], rounds: int, clock: Clock, budget: float = float("inf"), warm_up: bool = True
 ) -> Samples:
-    """Runs every contestant once a round; a warm-up round before them does not count.
+    """Runs every contestant once a round; a warm-up round before that does not count.
 
-    No new round starts once `budget` seconds have passed, but one always counts. A contestant that raises an Exception
-    is left out from then on and named in `failed`. ValueError for no round or no contestant.
+    No new round starts once `budget` seconds have passed, but at least one counts. A contestant that raises an
+    Exception is left out from then on and named in `failed`. ValueError for no round or no contestant.
     """
     if rounds < 1 or not runs:
         raise ValueError(f"nothing to compare: {len(runs)} contestants, {rounds} rounds")
@@ -69,7 +69,7 @@ def interleave(
         for name in names[shift:] + names[:shift]:
             try:
                 figure = runs[name]()
-            except Exception as error:  # a peer's failure must not cost the others their figures
+            except Exception as error:  # a peer's failure must not lose the figures of the others
                 samples.failed[name] = f"{type(error).__name__}: {error}"
                 del samples.values[name]
                 continue

@@ -2,8 +2,8 @@
 
 Perplexity on a little text is noisy and can even improve by luck. The Kullback-Leibler divergence from the float
 model's next-token distribution to the quantized one's uses the whole distribution at every token and is 0 only if
-nothing changed, so it shows damage first. The float model's last hidden states are kept, not its logits, which would
-be 85 times as large for SmolLM2; both models share one output head.
+nothing changed, so it shows damage first. The float model's last hidden states are kept instead of its logits, which
+would be 85 times as large for SmolLM2; both models share one output head.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _ROWS = 256  # rows of logits at a time
 
 @dataclass(frozen=True)
 class WindowScore:
-    """One window of text, all its tokens but the first, which has nothing before it. Sums, so that windows add up."""
+    """One window of text: all its tokens but the first, which nothing predicts. Sums, so that windows add up."""
 
     n_tokens: int
     n_bytes: int
-    nats: float  # minus the log-probabilities of the tokens that stand there
+    nats: float  # minus the log-probabilities of the text's tokens
     kl: float  # nats, from the float model's distribution
-    same: int  # tokens for which both models find the same one the most likely
+    same: int  # places where both models find the same token the likeliest
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Item:
-    """A text of which some tokens are answers. `scored`: their places, none of them 0."""
+    """A text in which some tokens are answers. `scored`: their places, none of them 0."""
 
     tokens: list[int]
     scored: list[int]
@@ -60,8 +60,8 @@ def score(
 ) -> list[WindowScore]:
     """Scores the `hidden_states` of a quantized model on windows of token ids against those of the float model.
 
-    `model` lends its output head, which both share as it is not quantized. ValueError without windows, or where one has
-    no second token.
+    `model` lends its output head, which is not quantized and which both share. ValueError without windows, or for one
+    without a second token.
     """
     if not windows or min(map(len, windows)) < 2:
         raise ValueError("scoring needs windows of at least two tokens")
@@ -82,7 +82,7 @@ def score(
 
 
 def together(scores: Sequence[WindowScore]) -> Score:
-    """One figure for all windows, every token counting alike."""
+    """One score for all windows, in which every token counts alike."""
     n_tokens = sum(one.n_tokens for one in scores)
     nats = sum(one.nats for one in scores)
     each = [one.kl / one.n_tokens for one in scores]
@@ -98,7 +98,7 @@ def together(scores: Sequence[WindowScore]) -> Score:
 
 @torch.no_grad()
 def accuracy(model: Llama, items: Sequence[Item]) -> float:
-    """Share of the scored tokens that the model finds the most likely one, given all the right tokens before."""
+    """Share of the scored tokens that the model finds the likeliest, given all the right tokens before them."""
     states = hidden_states(model, [item.tokens for item in items])
     right = 0
     for state, item in zip(states, items, strict=True):

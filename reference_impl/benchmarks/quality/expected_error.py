@@ -12,7 +12,7 @@ from typing import Any
 def relative_error(weight: Any, restored: Any) -> float:
     """Root mean square of the error over root mean square of the weights; 0 if nothing was lost.
 
-    weight, restored: arrays or tensors of one shape. Raises ValueError for other shapes and for weights that are all 0.
+    weight, restored: arrays or tensors of one shape. ValueError for other shapes, and if all weights are 0.
     """
     if tuple(weight.shape) != tuple(restored.shape):
         raise ValueError(f"the shapes differ: weight {tuple(weight.shape)}, restored {tuple(restored.shape)}")
@@ -34,10 +34,10 @@ def expected_largest(group_size: int) -> float:
 
 
 def expected_error(group_size: int, bits: int) -> float:
-    """The relative error to expect of absmax quantization when the weights of a group are normal with mean 0.
+    """The relative error to expect of absmax quantization if the weights of a group are normal with mean 0.
 
-    The largest weight of a group comes back exactly, hence the factor 1 - 1/n. Good to 1 % from 4 bits up.
-    Raises ValueError for a group size below 1 or fewer than 2 bits.
+    The largest weight of a group comes back exactly, hence the factor 1 - 1/n. Good to 1 % from 4 bits up. ValueError
+    for a group size below 1 or fewer than 2 bits.
     """
     if group_size < 1:
         raise ValueError(f"a group holds at least one weight, got a group size of {group_size}")

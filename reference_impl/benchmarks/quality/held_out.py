@@ -1,10 +1,9 @@
-"""Text and tasks to calibrate and to judge with, from library files that the course's models never trained on.
+"""Text and tasks to calibrate and evaluate with, from library files that the course's models never trained on.
 
 Code is files of Python's standard library, prose their docstrings. Every machine that runs this has the library (PSF
-licence), so nothing has to be shipped or downloaded; its text differs a little from one Python version to the next.
-Every second held-out file is for calibration and the others for evaluation, so no method is judged on text it was
-fitted to. SmolLM2 surely read these files in training: its own scores are not clean, but the damage relative to them
-is.
+licence), so nothing must be shipped or downloaded; its text differs a little from one Python version to the next. Every
+second held-out file is for calibration and the others for evaluation, so no method is judged on text it was fitted to.
+SmolLM2 surely read these files in training: its own scores are not clean, but the damage relative to them is.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ KINDS = ("code", "prose")
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Documents by use. `digest` names their text, so that two results can be seen to rest on the same."""
+    """Documents by use. `digest` identifies their text, so one can see whether two results rest on the same."""
 
     calibration: tuple[Document, ...]
     evaluation: tuple[Document, ...]
@@ -38,7 +37,7 @@ class HeldOut:
 
 
 def held_out(found: Sequence[Document] | None = None) -> HeldOut:
-    """The held-out files of this Python's library, its code and its docstrings; `found`: of these documents instead."""
+    """The held-out files of this Python's library, code and docstrings, or those among the documents `found`."""
     kept = [d for d in (documents(only_held_out=True) if found is None else found) if d.held_out and d.kind in KINDS]
     names = sorted({d.name for d in kept})
     sides = {name: i % 2 for i, name in enumerate(names)}  # a file's code and its docstrings stay on one side
@@ -51,7 +50,7 @@ def held_out(found: Sequence[Document] | None = None) -> HeldOut:
 def windows(
     texts: Sequence[Document], tokenizer: Tokenizer, kind: str, n: int, length: int, seed: int
 ) -> list[list[int]]:
-    """`n` pieces of `length` tokens from the documents of one kind, none overlapping, drawn by `seed`.
+    """`n` pieces of `length` tokens from the documents of one kind, without overlap, drawn by `seed`.
 
     ValueError if there is not enough text.
     """
@@ -62,7 +61,7 @@ def windows(
 
 
 def _pieces(texts: Sequence[Document], tokenizer: Tokenizer, length: int) -> Iterator[list[int]]:
-    """Whole windows of the documents one after another: a short docstring alone would fill none."""
+    """Whole windows of the documents one after another, since a short docstring alone would fill none."""
     tokens: list[int] = []
     for document in texts:
         tokens += tokenizer.encode(document.text + "\n\n", add_special_tokens=False)
@@ -72,7 +71,7 @@ def _pieces(texts: Sequence[Document], tokenizer: Tokenizer, length: int) -> Ite
 
 @dataclass(frozen=True)
 class Amount:
-    """How many windows of how many tokens; half of the calibration is code, half prose."""
+    """How many windows of how many tokens. Half of the calibration is code, half prose."""
 
     calibration: int
     code: int  # to evaluate on
@@ -82,7 +81,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class Material:
-    """All that one model is calibrated and judged with."""
+    """All text that one model is calibrated and evaluated with."""
 
     calibration: list[list[int]]
     evaluation: dict[str, list[list[int]]]  # kind of text -> windows

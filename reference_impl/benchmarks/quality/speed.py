@@ -1,4 +1,4 @@
-"""What a format brings in tokens per second: one decode step at batch 1, all formats taking turns on the same machine.
+"""Tokens per second of each format: one decode step at batch 1, all formats taking turns on the same machine.
 
 Speed depends on the bytes that a step reads, so on bits and group size, not on the method that chose the integers.
 """
@@ -17,7 +17,7 @@ from reference_impl.common.clock import Clock
 from reference_impl.quantization.calibrate import Recipe
 from reference_impl.quantization.model import quantize_model
 
-BEHIND = 64  # tokens in the cache: a short context, so that weights are nearly all that is read
+BEHIND = 64  # tokens in the cache: a short context, so that a step reads little but weights
 WITH_KERNELS = (8, 4)  # bits
 
 
@@ -26,8 +26,8 @@ def decode_rates(
 ) -> dict[tuple[int, int | None] | None, float]:
     """Tokens per second by (bits, group size); None stands for the float model, with bfloat16 weights.
 
-    The median of `rounds`. The embeddings and the head stay floats here, as in the table's quality. Formats without a
-    kernel of their own are left out.
+    The median of `rounds`. Embeddings and head stay floats here, as in the table of quality. Formats without a kernel
+    of their own are left out.
     """
     formats = dict.fromkeys((r.bits, r.group_size) for r in recipes if r.bits in WITH_KERNELS)
     plain = weights.load(source, torch.bfloat16).model

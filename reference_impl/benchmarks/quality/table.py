@@ -84,14 +84,14 @@ def predicted_order(recipes: Sequence[Recipe] = RECIPES) -> list[str]:
 
 
 def pairs_as_predicted(rows: Sequence[Row], order: Sequence[str]) -> tuple[int, int]:
-    """(pairs of rows whose KL stands in the predicted order, all pairs)."""
+    """(pairs of rows whose KL is in the predicted order, all pairs)."""
     kl = {row["weights"]: row["kl"] for row in rows}
     pairs = [(kl[better], kl[worse]) for better, worse in combinations([name for name in order if name in kl], 2)]
     return sum(better < worse for better, worse in pairs), len(pairs)
 
 
 def amount_for(config: ModelConfig) -> Amount:
-    """A large model gets less text: it takes longer, and its damage is large enough to be seen in little."""
+    """Less text for a large model, which takes longer and shows its damage in little text."""
     return Amount(calibration=16, code=6, prose=3) if config.n_params > 5e7 else Amount(32, 24, 12)
 
 
@@ -146,20 +146,20 @@ def measure(
 
 
 def committed_table(model: str) -> Section | None:
-    """The newest table of one model that lies in this repository."""
+    """The newest table of one model in this repository."""
     name = f"quantization {model}"
     result = newest(name)
     return None if result is None else result.section(name)
 
 
 def committed_rows(model: str) -> dict[str, Row]:
-    """Its rows by their first column; none if there is no table."""
+    """Its rows by their first column; empty if there is no table."""
     section = committed_table(model)
     return {} if section is None else {row["weights"]: row for row in section.rows}
 
 
 def lesson_table(model: str) -> str:
-    """That table in the columns that a lesson talks about, with its notes and its machine, or that there is none."""
+    """That table in the columns that a lesson needs, with its notes and machine, or a sentence that there is none."""
     section, result = committed_table(model), newest(f"quantization {model}")
     if section is None or result is None:
         return (

@@ -1,7 +1,7 @@
-"""Four small tasks with known answers, made from a seed: damage by quantization can show here before perplexity.
+"""Four small tasks with known answers, made from a seed, in which damage by quantization can show before perplexity.
 
 Text is mostly easy tokens, which a damaged model still gets right. A sum, a string to copy, a line of code or a number
-said 500 tokens ago leave no room for "about right". Answers are scored token by token, each after the right tokens
+from 500 tokens earlier leave no room for "about right". Answers are scored token by token, each after the right tokens
 before it, so one pass suffices and an early slip does not count for everything that follows.
 """
 
@@ -25,7 +25,7 @@ Part = tuple[str, bool]  # a piece of text, and whether it is an answer
 def tasks(
     tokenizer: Tokenizer, texts: Sequence[Document], seed: int = 0, max_context: int = 8192
 ) -> dict[str, list[Item]]:
-    """Items by task: arithmetic, copying, code, long context. texts: documents, for code to go on with.
+    """Items by task: arithmetic, copying, code, long context. texts: documents, whose code is to be continued.
 
     The long context has some 580 tokens, or as many as a model of `max_context` can take. ValueError if no document has
     20,000 characters of code, which it needs.
@@ -64,7 +64,7 @@ def _arithmetic(numbers: random.Random) -> list[Part]:
 
 
 def _copying(numbers: random.Random) -> list[Part]:
-    """Five words and a number, said once and to be said again."""
+    """Five words and a number, given once, to be repeated."""
     words = " ".join(numbers.sample(_WORDS, 5)) + f" {numbers.randint(1000, 9999)}"
     return [(f"copy: {words}\ncopy:", False), (f" {words}", True)]
 

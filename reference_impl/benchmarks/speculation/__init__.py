@@ -1,1 +1,1 @@
-"""What do drafts bring, and for which kind of text?"""
+"""How much do drafts gain, and for which kind of text?"""

@@ -36,12 +36,12 @@ class Costs:
 
     @property
     def draft_cost(self) -> float:
-        """In plain steps: c of the paper."""
+        """One drafted token in plain steps: c of the paper."""
         return self.draft / self.plain
 
     @property
     def verify_cost(self) -> float:
-        """In plain steps: 1 where checking k tokens more is free."""
+        """A verification in plain steps: 1 if checking k more tokens is free."""
         return self.verify / self.plain
 
     def speedup(self, alpha: float) -> float:
@@ -49,7 +49,7 @@ class Costs:
         return speculative_speedup(alpha, self.k, self.draft_cost, self.verify_cost)
 
     def speedup_at(self, tokens_per_pass: float, drafted: float | None = None) -> float:
-        """For so many tokens a pass; `drafted`: tokens drafted a pass, where a look-up does not always find k."""
+        """Speed-up at `tokens_per_pass`. `drafted`: tokens drafted a pass, if a look-up does not always find k."""
         n = self.k if drafted is None else drafted
         # a pass over fewer drafts costs less, in proportion
         verify = 1 + (self.verify_cost - 1) * n / self.k
@@ -57,7 +57,7 @@ class Costs:
 
 
 class Known:
-    """A `DraftSource` that knows the answers: every draft is right, and costs nothing. Times a verification."""
+    """A `DraftSource` that knows the answers, with which a verification is timed: drafts are right and free."""
 
     vocab_size = None
 
@@ -73,7 +73,7 @@ class Known:
 
 @dataclass
 class Timed:
-    """A `DraftSource` that notes the seconds of each call, and how many tokens were drafted for how many sequences."""
+    """A `DraftSource` that notes the seconds of each call, and how many tokens it drafted for how many sequences."""
 
     source: DraftSource
     clock: Clock
@@ -95,7 +95,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Decoded:
-    """One timed run over all answers: the prompts' own step is left out."""
+    """One timed run over all answers, without the step of the prompts."""
 
     seconds: float
     steps: tuple[float, ...]  # seconds of those with every sequence in them
@@ -104,7 +104,7 @@ class Decoded:
 
 
 def decode(target: Llama, answers: Sequence[Answer], speculator: Speculator | None, clock: Clock) -> Decoded:
-    """Writes answers as long as these to their prompts, all in one batch: once unnoticed, once by the clock."""
+    """Writes answers as long as these to their prompts, all in one batch: once to warm up, once by the clock."""
     n_prompt = sum(len(answer.prompt) for answer in answers)
     n_blocks = sum(-(-(len(answer.prompt) + len(answer.tokens)) // BLOCK_SIZE) for answer in answers)
     rows = len(answers) * (1 + (speculator.length.most if speculator else 0))
@@ -139,7 +139,7 @@ def decode(target: Llama, answers: Sequence[Answer], speculator: Speculator | No
 def measure_costs(
     target: Llama, draft: str | Llama, answers: Sequence[Answer], k: int, clock: Clock = time.perf_counter
 ) -> Costs:
-    """At the batch of these answers. Nothing here depends on what the draft would have guessed."""
+    """The costs at the batch of these answers. None of them depends on what the draft would have guessed."""
     plain = decode(target, answers, None, clock)
     verified = decode(target, answers, Speculator(Known(answers), DraftLength(k)), clock)
     source = Timed(_source(draft, answers), clock)
@@ -159,7 +159,7 @@ def measure_costs(
 
 @dataclass(frozen=True)
 class Speedup:
-    """Plain decoding's seconds over those with drafts, as predicted and as measured; the answers were the same."""
+    """Plain decoding's seconds over those with drafts, predicted and measured. The answers were the same."""
 
     costs: Costs
     acceptance: Acceptance
@@ -178,7 +178,7 @@ def compare(
     rounds: int = 3,
     clock: Clock = time.perf_counter,
 ) -> Speedup:
-    """Predicts, then measures: plain and speculative runs take turns, the ratio is the median of the rounds'."""
+    """Predicts, then measures: plain and speculative runs take turns, and the ratio is the median over the rounds."""
     accepted = replay(_source(draft, answers), answers, k)
     costs = measure_costs(target, draft, answers, k, clock)
     drafted = accepted.stats.n_drafted / max(1, accepted.stats.n_passes)

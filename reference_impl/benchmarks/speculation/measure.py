@@ -3,8 +3,8 @@
 Greedy speculation can be measured without running the target again: its answer is known from one plain run, and any
 draft source, at any draft length, can be replayed against that answer. The formula (1 − α^(k+1))/(1 − α) treats
 acceptances as independent throws of one coin, which they are not. Easy and hard places come in streaks, and every round
-starts right after a rejection or at the end of a round. So this counts acceptance by position in the round, and
-how much one acceptance says about the next.
+starts right after a rejection or at the end of a round. So this counts acceptance by position in the round, and how
+much one acceptance says about the next.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Acceptance:
-    """What became of the drafts. `rounds`: for each answer, (drafted, accepted) of every pass of the target."""
+    """The fate of the drafts. `rounds`: for each answer, (drafted, accepted) of every pass of the target."""
 
     k: int
     rounds: tuple[tuple[tuple[int, int], ...], ...]
@@ -63,7 +63,7 @@ class Acceptance:
 
     @property
     def alpha(self) -> float:
-        """Accepted drafts over judged ones: what the formula takes for α. 0 where nothing was drafted."""
+        """Accepted over judged drafts, which the formula takes for α. 0 if nothing was drafted."""
         return self.stats.acceptance or 0.0
 
     @property
@@ -117,7 +117,7 @@ def write_answers(
 def replay(source: DraftSource, answers: Sequence[Answer], k: int) -> Acceptance:
     """The rounds that greedy speculation with k drafts would have made of these answers, all of them side by side.
 
-    As in the engine, the first token of an answer comes with the prompt, and of the tokens that are left a round drafts
+    As in the engine, the first token of an answer comes with the prompt. Of the tokens that are left, a round drafts
     all but the one that the target adds.
     """
     places = [len(answer.prompt) + 1 for answer in answers]
@@ -143,7 +143,7 @@ def replay(source: DraftSource, answers: Sequence[Answer], k: int) -> Acceptance
 
 
 def draft_source(draft: str | Llama, n_sequences: int = 1, n_tokens: int = 512) -> DraftSource:
-    """Look-up for "ngram", else drafts from the model, with a cache for so many sequences of so many tokens."""
+    """Look-up for "ngram", else drafts from the model, with a cache for `n_sequences` of `n_tokens` tokens."""
     if isinstance(draft, str):
         if draft != "ngram":
             raise ValueError(f"a draft is 'ngram' or a model, got {draft!r}")
@@ -178,7 +178,7 @@ def overlaps(target: Llama, draft: Llama, answer: Answer, params: SamplingParams
 
 
 def _judged(answer: Sequence[tuple[int, int]]) -> list[int]:
-    """1 for each accepted draft, 0 for each refused one, in order; what was drafted behind a refusal is not judged."""
+    """1 for each accepted draft and 0 for each refused one, in order. Drafts after a refusal are not judged."""
     return [int(i < accepted) for drafted, accepted in answer for i in range(min(drafted, accepted + 1))]
 
 

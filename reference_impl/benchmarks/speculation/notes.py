@@ -38,9 +38,9 @@ def notes(rows: Sequence[Row]) -> list[str]:
 def trained_draft(
     target: Llama, answers: Sequence[Answer], look_up: Acceptance, clock: Clock = time.perf_counter
 ) -> str:
-    """How good a one-layer draft with the target's tokenizer would have to be to beat the look-up, by the clock.
+    """How good a one-layer draft with the target's tokenizer must be to beat the look-up, by the clock.
 
-    The draft has random weights: its time does not depend on what it knows.
+    The draft has random weights, since its time does not depend on what it knows.
     """
     c = target.config
     shape = replace(c, name="draft", n_layers=1, d_model=DRAFT_WIDTH, n_heads=4, n_kv_heads=2, head_dim=32, d_ff=384)
@@ -63,7 +63,7 @@ def trained_draft(
 
 
 def break_even(cost: float, row: float, to_beat: float) -> float | None:
-    """The least α whose best draft length is faster than `to_beat`, to 0.01; None if none is.
+    """The least α whose best draft length is faster than `to_beat`, to 0.01; None if there is none.
 
     `cost` of a drafted token and `row` of each further token that is checked, in plain steps.
     """

@@ -1,4 +1,4 @@
-"""The prompts that speculation is measured on, by kind of text: shipped files, so that everyone measures the same."""
+"""The prompts that speculation is measured on, by kind of text. They are shipped, so everyone measures the same."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def prompts(kind: str) -> list[str]:
 
 
 def prompt_ids(kind: str, tokenizer: Tokenizer, most: int = 256) -> list[list[int]]:
-    """Token ids of each prompt, at most so many of its last ones."""
+    """Token ids of each prompt: its last `most` tokens."""
     return [tokenizer.encode(text)[-most:] for text in prompts(kind)]

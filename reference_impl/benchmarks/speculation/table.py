@@ -1,8 +1,8 @@
-"""What drafts bring, by kind of text, on paper and by the clock: the sections of the speculation table.
+"""The gain from drafts by kind of text, on paper and by the clock: the sections of the speculation table.
 
-Acceptance and tokens a pass are counted on the target's own greedy answers (`speculative.measure`); times are measured
-on this machine (`speculative.costs`). Four tables: acceptance and the formula's assumption; the speed-up predicted and
-measured; the best draft length; and what is left of the gain as the batch grows.
+Acceptance and tokens a pass are counted on the target's own greedy answers (`measure`), and times are measured on this
+machine (`costs`). Four tables: acceptance and the formula's assumption; the speed-up predicted and measured; the best
+draft length; and how much of the gain is left as the batch grows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SPEEDUP_COLUMNS = {
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is done."""
+    """How much is measured."""
 
     n_tokens: int  # of an answer
     n_prompt: int  # tokens of a prompt
@@ -114,7 +114,7 @@ def acceptance(subjects: Sequence[Subject]) -> Section:
 
 
 def speedup(subjects: Sequence[Subject], say: Callable[[str], None]) -> Section:
-    """Predicted from α and three measured times, and measured, at batch 1."""
+    """The speed-up at batch 1: predicted from α and three measured times, and measured."""
     section = Section(
         "speculation_speedup",
         f"Speed against plain decoding of the same model, batch 1, {K} drafts a round",
@@ -144,7 +144,7 @@ def speedup(subjects: Sequence[Subject], say: Callable[[str], None]) -> Section:
                     "plain_ms": fmean(run.costs.plain for run in runs) * 1e3,
                     "draft_cost": fmean(run.costs.draft_cost for run in runs),
                     "verify_cost": fmean(run.costs.verify_cost for run in runs),
-                    # of all answers together, as the seconds add up
+                    # over all answers together, since their seconds add up
                     "predicted": _total(runs, lambda run: run.plain_seconds / run.predicted),
                     "measured": _total(runs, lambda run: run.plain_seconds / run.measured),
                     "same": f"{sum(run.same for run in runs)} of {len(runs)}",
@@ -154,7 +154,7 @@ def speedup(subjects: Sequence[Subject], say: Callable[[str], None]) -> Section:
 
 
 def lengths(subjects: Sequence[Subject], say: Callable[[str], None]) -> Section:
-    """The speed-up for each draft length, from replayed rounds and measured costs; the best one is marked."""
+    """The speed-up for each draft length, from replayed rounds and measured costs. The best one is marked."""
     section = Section(
         "speculation_length",
         "The best draft length, predicted from replayed rounds and measured costs, batch 1",
@@ -183,7 +183,7 @@ def lengths(subjects: Sequence[Subject], say: Callable[[str], None]) -> Section:
 
 
 def batches(subjects: Sequence[Subject], say: Callable[[str], None]) -> Section:
-    """The same for growing batches of code: checking more tokens is free only while nothing else fills the pass."""
+    """The speed-up for growing batches of code: checking more tokens is free only while nothing else fills the pass."""
     section = Section(
         "speculation_batch",
         f"The gain as the batch grows, code, {K} drafts a round",
@@ -237,7 +237,7 @@ def _sampled(subject: Subject, kind: str) -> float | None:
 
 
 def _at_length(found: Acceptance, curve: dict[int, costs.Costs]) -> float:
-    """The speed-up of replayed rounds; costs between the measured lengths lie on straight lines."""
+    """The speed-up of replayed rounds. Costs between the measured lengths are interpolated linearly."""
     lower = max(k for k in curve if k <= found.k)
     upper = min(k for k in curve if k >= found.k)
     share = (found.k - lower) / (upper - lower) if upper > lower else 0.0
@@ -251,7 +251,7 @@ def _at_length(found: Acceptance, curve: dict[int, costs.Costs]) -> float:
 
 
 def _long(answers: Sequence[Answer]) -> list[Answer]:
-    """The longest first: an answer that ended at once cannot be timed."""
+    """The answers, longest first: one that ended at once cannot be timed."""
     return sorted(answers, key=lambda answer: -len(answer.tokens))
 
 

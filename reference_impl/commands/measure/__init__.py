@@ -1,1 +1,1 @@
-"""Commands that measure this machine, a format for fewer bits, or the gain from drafts."""
+"""Commands that measure this machine, a format with fewer bits, or the gain from drafts."""

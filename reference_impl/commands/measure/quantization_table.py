@@ -80,6 +80,6 @@ def _forget(folders: Sequence[Path]) -> None:
 
 
 def _folder(seed: int, digest: str) -> Path:
-    """Where this very run keeps what is finished: another seed, text or version of anything is another run."""
+    """Where this run keeps what is finished. Another seed, text or version of anything makes another run."""
     about = json.dumps([seed, digest, __version__, torch.__version__, [str(recipe) for recipe in RECIPES]])
     return cache_dir() / "quantization-table" / hashlib.sha256(about.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""The command `speculation-table`: what drafts bring, by kind of text, as text and as JSON.
+"""The command `speculation-table`: the gain from drafts by kind of text, as text and as JSON.
 
 python -m reference_impl speculation-table [--target MODEL --draft MODEL] [--output FOLDER]
 """
