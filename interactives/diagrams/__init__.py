@@ -4,7 +4,8 @@
     diagrams.memory_hierarchy()      # the last line of a cell
 
 `drawing.py` draws, and the other files say what: `transformer.py` what a model
-computes, `machine.py` memory and arithmetic. A function that takes a moment to
+computes, `machine.py` a GPU, `batches.py` passes and
+batches, `memory.py` the KV cache. A function that takes a moment to
 import is found here when it is asked for.
 """
 
@@ -20,6 +21,14 @@ _HOMES = {
     "growing_cache": "transformer",
     "memory_and_arithmetic": "machine",
     "memory_hierarchy": "machine",
+    "two_products": "batches",
+    "step_reads": "batches",
+    "three_batchings": "batches",
+    "slots_and_blocks": "memory",
+    "block_table": "memory",
+    "copy_on_write": "memory",
+    "prefix_tree": "memory",
+    "offload_hazard": "memory",
 }
 __all__ = ["Diagram", *_HOMES]
 

@@ -187,3 +187,59 @@ def test_295_squares_stand_for_the_operations_while_one_byte_arrives() -> None:
     squares = [element for element in root(diagram).iter(f"{SVG}rect") if element.attrib["width"] == "9"]
     assert len(squares) == 1 + 295
     assert "295 operations" in words(diagram)
+
+
+def test_prefill_and_decode_read_the_same_and_compute_a_thousand_times_as_much() -> None:
+    """2 · 8.03e9 FLOPs a token at half of 989.5e12 a second, beside 16.06 GB at 3.35 TB/s."""
+    shown = words(diagrams.two_products())
+    assert shown.count("reading the weights: 4.8 ms") == 2
+    assert "arithmetic: 32.5 ms" in shown
+    assert "arithmetic: 0.032 ms" in shown
+
+
+def test_a_step_s_bar_is_as_long_as_what_it_reads() -> None:
+    diagram = diagrams.step_reads()
+    for told in ("4.9 ms", "5.4 ms", "7.4 ms", "205 tokens/s", "1,472 tokens/s", "4,349 tokens/s", "16.06 GB"):
+        assert told in words(diagram)
+    pieces = [element for element in root(diagram).iter(f"{SVG}rect") if element.attrib["height"] == "30"]
+    assert len(pieces) == 3 + 1 + 8 + 32
+    widths = [float(piece.attrib["width"]) for piece in pieces]
+    assert widths[-1] / widths[0] == pytest.approx(0.26844 / 16.0605, rel=1e-3)
+
+
+def test_chunks_shorten_the_pause_and_static_batching_makes_the_newcomer_wait() -> None:
+    """A pass of two writers is 4.79 ms. The prompt of 2,000 tokens takes 67.0 ms, a chunk of 512 16.7 to 17.5."""
+    shown = words(diagrams.three_batchings())
+    assert "C's first token: 163 ms; B's longest pause: 5 ms" in shown  # 20 · 4.794 + 67.0
+    assert "C's first token: 96 ms; B's longest pause: 72 ms" in shown  # 6 · 4.794 + 67.0; 67.0 + 4.794
+    assert "C's first token: 96 ms; B's longest pause: 17 ms" in shown
+
+
+def test_blocks_leave_only_the_ends_of_the_last_ones_empty() -> None:
+    shown = words(diagrams.slots_and_blocks())
+    assert "empty: 126 of 192 places" in shown  # 3 · 64 less 9 + 37 + 20
+    assert "empty: 30 of 96 places" in shown  # 1 + 3 + 2 blocks of 16
+    assert "6 blocks are free" in shown
+
+
+def test_the_block_table_is_the_allocator_s() -> None:
+    diagram = diagrams.block_table()
+    assert "sequence A has 39 tokens in blocks 0, 1, 4" in diagram.description
+    assert "sequence B has 36 tokens in blocks 2, 3, 5" in diagram.description
+
+
+def test_the_first_writer_after_a_fork_gets_a_copy_and_the_full_blocks_stay_shared() -> None:
+    diagram = diagrams.copy_on_write()
+    assert "its table is now 0, 1, 3" in diagram.description
+    assert words(diagram).split().count("×2") == 3 + 2
+    assert words(diagram).split().count("×1") == 3 + 2
+
+
+def test_shared_prefixes_are_counted() -> None:
+    shown = words(diagrams.prefix_tree())
+    for told in ("×3: A, B, C", "×2: A, B", "×1: C", "×1: B", "4 blocks in place of 7"):
+        assert told in shown
+
+
+def test_the_copy_takes_as_long_as_its_bytes() -> None:
+    assert words(diagrams.offload_hazard()).count("10.7 ms") == 2  # 4,096 · 131,072 bytes at 50 GB/s
