@@ -1,12 +1,13 @@
 """The figures of a whole run: percentiles of TTFT, TPOT, ITL and latency, throughput, and goodput.
 
-Goodput counts only the requests that kept their limits (Zhong et al. 2024, "DistServe", section 2). Standard library
-only.
+Goodput counts only the requests that kept their limits (Zhong et al. 2024, "DistServe", section 2).
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from reference_impl.engine.metrics import Timeline
 
@@ -22,22 +23,6 @@ class Limits:
         if not timeline.completed or timeline.ttft is None:
             return False
         return timeline.ttft <= self.ttft and (timeline.tpot is None or timeline.tpot <= self.tpot)
-
-
-def percentile(values: Sequence[float], percent: float) -> float:
-    """The `percent`-th percentile, interpolated linearly between the two nearest ranks.
-
-    This is type 7 of Hyndman and Fan 1996, NumPy's default. ValueError without values or outside 0–100.
-    """
-    if not values:
-        raise ValueError("a percentile of no values")
-    if not 0 <= percent <= 100:
-        raise ValueError(f"percent must be from 0 to 100, got {percent}")
-    ordered = sorted(values)
-    rank = (len(ordered) - 1) * percent / 100
-    below = math.floor(rank)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (rank - below) * (ordered[above] - ordered[below])
 
 
 @dataclass(frozen=True)
@@ -56,7 +41,7 @@ class Spread:
         known = [value for value in values if value is not None]
         if not known:
             return None
-        p50, p90, p99 = (percentile(known, percent) for percent in (50, 90, 99))
+        p50, p90, p99 = np.percentile(known, (50, 90, 99)).tolist()
         return cls(sum(known) / len(known), p50, p90, p99, max(known))
 
 
