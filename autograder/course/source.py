@@ -14,6 +14,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+Notebook = dict[str, Any]  # a notebook as its JSON file holds it
+Cell = dict[str, Any]  # one of its cells
 BEGIN, END = "BEGIN HIDDEN TESTS", "END HIDDEN TESTS"
 
 
@@ -143,20 +145,20 @@ def _read(path: Path, *_: int) -> Source:
     return Source(tuple(_cell(cell) for cell in content["cells"] if cell["cell_type"] == "code"))
 
 
-def nbgrader_metadata(cell: Any) -> dict[str, Any]:
+def nbgrader_metadata(cell: object) -> dict[str, Any]:
     """nbgrader's metadata of a cell of any notebook, a learner's too; empty if there is none or it is malformed."""
     for key in ("metadata", "nbgrader"):
         cell = cell.get(key) if isinstance(cell, dict) else None
     return cell if isinstance(cell, dict) else {}
 
 
-def grade_id(cell: Any) -> str:
+def grade_id(cell: object) -> str:
     """A cell's nbgrader name; empty if it has none or its metadata is malformed."""
     found = nbgrader_metadata(cell).get("grade_id")
     return found if isinstance(found, str) else ""
 
 
-def _cell(cell: dict[str, Any]) -> SourceCell:
+def _cell(cell: Cell) -> SourceCell:
     about = cell["metadata"].get("nbgrader", {})
     text = "".join(cell["source"])
     if about.get("solution"):

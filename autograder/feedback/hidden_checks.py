@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from autograder.checks import CheckError, _cut, _untensor
@@ -71,7 +71,7 @@ def kind(value: Any) -> str:
     return f"a value of type {_cut(type(value).__name__)}"
 
 
-def shares_nothing(text: str, hidden: list[Any]) -> bool:
+def shares_nothing(text: str, hidden: Sequence[object]) -> bool:
     """Whether no word or number of the text stands in the hidden values."""
     words = set(_words(text))
     known: set[str] = set()

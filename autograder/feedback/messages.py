@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any
 
 from autograder.intake.text import clip
 
 _NAME = 80  # bytes of a name
 
 
-def learners_error(name: str, text: str, what: str, line: Any, code: str) -> str:
+def learners_error(name: str, text: str, what: str, line: object, code: str) -> str:
     """`what`, a function of the learner's, raised the error `name` with `text`, in `line` of its cell."""
     if name == "NotImplementedError" and not text:
         return not_written(clip(what, _NAME))

@@ -12,10 +12,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from autograder.course.source import grade_id
-from autograder.intake.submitted import Cell, RefusedError, plain_cells, quoted, text_of
+from autograder.course.source import Cell, Notebook, grade_id
+from autograder.intake.submitted import RefusedError, SubmittedCell, plain_cells, quoted, text_of
 from autograder.intake.submitted import parse as parse  # callers take all they need for a submission from here
 
 _MARKERS = ("### BEGIN SOLUTION", "### BEGIN HIDDEN TESTS")
@@ -26,7 +25,7 @@ _ELSEWHERE = "*(The marked cell holds no answer. Other cells of the notebook may
 class Canonical:
     """The rebuilt notebook, and what had to be repaired: one sentence each."""
 
-    notebook: dict[str, Any]
+    notebook: Notebook
     repairs: list[str]
 
 
@@ -35,7 +34,7 @@ class _Match:
     """Which cell of the submission stands for which cell of the assignment (by index, in the submission's order)."""
 
     released: list[Cell]
-    submitted: list[Cell]
+    submitted: list[SubmittedCell]
     of: dict[int, str] = field(default_factory=dict)  # submitted index -> grade_id
     copies: dict[int, str] = field(default_factory=dict)  # further cells with the same grade_id
 
@@ -43,9 +42,7 @@ class _Match:
         return next((index for index, other in self.of.items() if other == name), None)
 
 
-def canonical(
-    submitted: dict[str, Any], released: dict[str, Any], versions: Sequence[dict[str, Any]] = ()
-) -> Canonical:
+def canonical(submitted: Notebook, released: Notebook, versions: Sequence[Notebook] = ()) -> Canonical:
     """Rebuild a submission (as `parse` returns it) on the released notebook.
 
     `versions` are other versions that learners may have been given: what is as in one of them, the course has changed
@@ -65,12 +62,14 @@ def canonical(
         cell["cell_type"] == "markdown" and index not in match.of and not _known(cell, given)
         for index, cell in enumerate(cells)
     )
-    blocks: dict[str, list[Cell]] = {"": []}  # the learner's own cells, by the assignment's cell that they follow
+    blocks: dict[str, list[SubmittedCell]] = {
+        "": []
+    }  # the learner's own cells, by the assignment's cell that they follow
     last = ""
     for index, cell in enumerate(cells):
         if index in match.of:
             last = match.of[index]
-        elif _is_own(index, cell, match):
+        elif _is_own(index, match):
             blocks.setdefault(last, []).append(cell)
 
     built = [_own(cell) for cell in blocks[""]]
@@ -80,12 +79,12 @@ def canonical(
         place = match.claimed(name)
         built.append(_rebuilt(master, None if place is None else cells[place], own_text, known, repairs))
         built += [_own(cell) for cell in blocks.get(name, [])]
-    used = {cell["id"] for cell in built if "id" in cell}
-    for number, cell in enumerate((cell for cell in built if "id" not in cell), start=1):
+    used = {part["id"] for part in built if "id" in part}
+    for number, part in enumerate((part for part in built if "id" not in part), start=1):
         name = f"own-{number}"
         while name in used:
             name += "x"
-        cell["id"] = name
+        part["id"] = name
     notebook = {
         "cells": built,
         "metadata": json.loads(json.dumps(released.get("metadata", {}))),
@@ -95,12 +94,12 @@ def canonical(
     return Canonical(notebook, repairs)
 
 
-def stub(released: dict[str, Any]) -> dict[str, Any]:
+def stub(released: Notebook) -> Notebook:
     """The released notebook as a submission without answers: what stands for a submission that was refused."""
     return canonical(released, released).notebook
 
 
-def with_note(notebook: dict[str, Any], title: str, lines: list[str]) -> dict[str, Any]:
+def with_note(notebook: Notebook, title: str, lines: list[str]) -> Notebook:
     """The notebook with a first cell that tells the learner, and whoever grades, what was done to it."""
     if not lines:
         return notebook
@@ -109,7 +108,7 @@ def with_note(notebook: dict[str, Any], title: str, lines: list[str]) -> dict[st
     return {**notebook, "cells": [cell, *notebook["cells"]]}
 
 
-def _released(notebook: dict[str, Any]) -> list[Cell]:
+def _released(notebook: Notebook) -> list[Cell]:
     """The released notebook's cells. Raises ValueError for the instructor's source: its answers must not be used."""
     cells = [{**cell, "source": text_of(cell)} for cell in notebook["cells"]]
     for cell in cells:
@@ -118,7 +117,7 @@ def _released(notebook: dict[str, Any]) -> list[Cell]:
     return cells
 
 
-def _match(given: list[Cell], cells: list[Cell], known: list[dict[str, str]], repairs: list[str]) -> _Match:
+def _match(given: list[Cell], cells: list[SubmittedCell], known: list[dict[str, str]], repairs: list[str]) -> _Match:
     """Find the assignment's cells in the submission: by grade_id, then by the cell's id, then by an unchanged text."""
     match = _Match(given, cells)
     masters = {name: master for master in given if (name := grade_id(master))}
@@ -170,7 +169,7 @@ def _tell(given: list[Cell], match: _Match, repairs: list[str]) -> None:
         repairs.append(f"Cell {quoted(name)} stood more than once; {what}.")
 
 
-def _is_own(index: int, cell: Cell, match: _Match) -> bool:
+def _is_own(index: int, match: _Match) -> bool:
     """Whether this cell of the submission is kept as one of the learner's own."""
     if index in match.copies:
         master = next(cell for cell in match.released if grade_id(cell) == match.copies[index])
@@ -179,7 +178,7 @@ def _is_own(index: int, cell: Cell, match: _Match) -> bool:
 
 
 def _rebuilt(
-    master: Cell, answer: Cell | None, own_text: bool, known: list[dict[str, str]], repairs: list[str]
+    master: Cell, answer: SubmittedCell | None, own_text: bool, known: list[dict[str, str]], repairs: list[str]
 ) -> Cell:
     """One cell of the assignment, with the learner's text if it is an answer.
 
@@ -219,7 +218,7 @@ def _rebuilt(
     return cell
 
 
-def _as_given(cell: Cell, texts: list[str]) -> bool:
+def _as_given(cell: SubmittedCell, texts: list[str]) -> bool:
     """Whether a locked cell is as the learner was given it, in this version of the course or in an earlier one.
 
     nbgrader's checksum in its metadata, made when it was released, says so for versions that nobody kept.
@@ -230,7 +229,7 @@ def _as_given(cell: Cell, texts: list[str]) -> bool:
     return isinstance(claimed, str) and claimed == _checksum(cell)
 
 
-def _checksum(cell: Cell) -> str:
+def _checksum(cell: SubmittedCell) -> str:
     """nbgrader's checksum of a locked cell as it stands in a submission; empty for metadata that no release has."""
     from nbformat.notebooknode import NotebookNode
     from nbgrader.utils import compute_checksum
@@ -242,7 +241,7 @@ def _checksum(cell: Cell) -> str:
         return ""
 
 
-def _own(cell: Cell) -> Cell:
+def _own(cell: SubmittedCell) -> Cell:
     """One of the learner's own cells: its type and text, and pictures pasted into it."""
     fresh: Cell = {"cell_type": cell["cell_type"], "metadata": {}, "source": cell["source"]}
     if cell["cell_type"] == "code":
@@ -261,6 +260,6 @@ def _counts(master: Cell) -> bool:
     return bool(master["metadata"]["nbgrader"].get("grade")) and not _locked(master)
 
 
-def _known(cell: Cell, given: list[Cell]) -> bool:
+def _known(cell: SubmittedCell, given: list[Cell]) -> bool:
     """Whether a text cell is one that was handed out."""
     return any(cell["source"].strip() == master["source"].strip() for master in given)

@@ -18,8 +18,8 @@ import os
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
+from autograder.course.source import Notebook
 from autograder.intake import arrival
 from autograder.intake.canonical import RefusedError, canonical, parse, quoted, stub, with_note
 from autograder.intake.owner import owned
@@ -151,7 +151,7 @@ def _keep(folder: Path, record: Path, received: dict[str, str]) -> str:
 
 
 def _rebuild(
-    folder: Path, released: dict[str, dict[str, Any]], earlier: list[dict[str, dict[str, Any]]], notes: list[str]
+    folder: Path, released: dict[str, Notebook], earlier: list[dict[str, Notebook]], notes: list[str]
 ) -> tuple[list[str], dict[str, str]]:
     """Put a canonical notebook in the place of each expected one; returns the repairs and the problems.
 
@@ -184,7 +184,7 @@ def _rebuild(
     return repairs, problems
 
 
-def _rename(folder: Path, released: dict[str, dict[str, Any]]) -> dict[str, str]:
+def _rename(folder: Path, released: dict[str, Notebook]) -> dict[str, str]:
     """Where one notebook is missing and another file clearly is it, give that file the right name; a sentence each."""
     said = {}
     spare = {path for path in folder.glob("*.ipynb") if path.stem not in released and path.is_file()}
@@ -206,7 +206,7 @@ def _rename(folder: Path, released: dict[str, dict[str, Any]]) -> dict[str, str]
     return said
 
 
-def _releases(root: Path, assignment: str) -> dict[str, dict[str, Any]]:
+def _releases(root: Path, assignment: str) -> dict[str, Notebook]:
     folder = root / "release" / assignment
     found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.ipynb"))}
     if not found:
@@ -214,7 +214,7 @@ def _releases(root: Path, assignment: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def remember_release(root: Path, assignment: str) -> list[dict[str, dict[str, Any]]]:
+def remember_release(root: Path, assignment: str) -> list[dict[str, Notebook]]:
     """Keep the released notebooks as they are now; returns every version kept so far.
 
     A learner who fetched an earlier version has changed nothing that only the course changed since.

@@ -6,10 +6,9 @@ import difflib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from autograder.course.course import CourseError
-from autograder.course.source import grade_id
+from autograder.course.source import Notebook, grade_id
 from autograder.intake.canonical import RefusedError, parse, quoted
 from autograder.intake.collect import original
 
@@ -52,7 +51,7 @@ def _notebook(released: Path, submitted: Path) -> Iterator[str]:
             yield from (_plain(line) for line in lines)
 
 
-def _cells(notebook: dict[str, Any]) -> dict[str, str]:
+def _cells(notebook: Notebook) -> dict[str, str]:
     """The text of each cell: under its nbgrader name, or for cells without one under its text's place among them."""
     found: dict[str, str] = {}
     seen: dict[str, int] = {}

@@ -7,7 +7,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 from autograder.intake.canonical import quoted
 
@@ -98,7 +98,7 @@ class _Receiver:
         with os.fdopen(file, "rb") as reader:
             return self.file(reader, path)
 
-    def file(self, reader: Any, path: str) -> str:
+    def file(self, reader: BinaryIO, path: str) -> str:
         """Copy an open file; the limits are kept by what was read, not by what the file says of itself."""
         about = os.fstat(reader.fileno())
         if not stat.S_ISREG(about.st_mode):

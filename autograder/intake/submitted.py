@@ -7,22 +7,31 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import TypedDict
 
-from autograder.course.source import grade_id, nbgrader_metadata
-
-Cell = dict[str, Any]
+from autograder.course.source import Cell, Notebook, grade_id, nbgrader_metadata
 
 _MOST_TEXT = 500_000  # characters of a cell
 _MOST_CELLS = 2_000
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")  # no SVG: it may hold scripts
 
 
+class SubmittedCell(TypedDict):
+    """A cell of a submission in a plain form: only what is used of it, checked."""
+
+    cell_type: str  # "code", "markdown" or "raw"
+    source: str
+    id: str | None
+    grade_id: str  # empty if it has none
+    nbgrader: dict[str, object]
+    attachments: dict[str, dict[str, str]]  # name -> kind of picture -> data
+
+
 class RefusedError(Exception):
     """This file cannot be graded; the message says why, for the learner too."""
 
 
-def parse(data: bytes) -> dict[str, Any]:
+def parse(data: bytes) -> Notebook:
     """A notebook file's content. Raises RefusedError, saying why, for anything that is no notebook."""
     if not data.strip():
         raise RefusedError("the file is empty")
@@ -47,21 +56,21 @@ def quoted(name: object, most: int = 80) -> str:
     return repr(text if len(text) <= most else text[:most] + "...")
 
 
-def cells_of(notebook: dict[str, Any]) -> Any:
-    """The list of cells; notebooks of format 3 keep it in worksheets."""
-    if isinstance(notebook.get("cells"), list):
-        return notebook["cells"]
+def cells_of(notebook: Notebook) -> list[object] | None:
+    """The list of cells, which notebooks of format 3 keep in worksheets; None if there is none."""
+    if isinstance(cells := notebook.get("cells"), list):
+        return cells
     sheets = notebook.get("worksheets")
     lists = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)] if isinstance(sheets, list) else []
     found = [cells for cells in lists if isinstance(cells, list)]
     return [cell for cells in found for cell in cells] if found else None
 
 
-def plain_cells(notebook: dict[str, Any], repairs: list[str]) -> list[Cell]:
-    """The submission's cells in a plain form: cell_type, source, id, grade_id, attachments."""
-    cells: list[Cell] = []
+def plain_cells(notebook: Notebook, repairs: list[str]) -> list[SubmittedCell]:
+    """The submission's cells in a plain form; a sentence in `repairs` for whatever was left out or cut."""
+    cells: list[SubmittedCell] = []
     broken = 0
-    everything = cells_of(notebook)
+    everything = cells_of(notebook) or []
     if len(everything) > _MOST_CELLS:
         repairs.append(f"The notebook has {len(everything)} cells; those after the first {_MOST_CELLS} were left out.")
     for cell in everything[:_MOST_CELLS]:
@@ -105,7 +114,7 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _pictures(attachments: Any, where: str, repairs: list[str]) -> dict[str, dict[str, str]]:
+def _pictures(attachments: object, where: str, repairs: list[str]) -> dict[str, dict[str, str]]:
     """The pictures among a cell's attachments, under plain names; anything else may carry a script."""
     kept: dict[str, dict[str, str]] = {}
     if not isinstance(attachments, dict):

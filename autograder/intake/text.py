@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import Any
 
 # They change the order in which a terminal or a page shows the text around them.
 _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
-def clip(text: Any, most: int, note: bool = True) -> str:
+def clip(text: object, most: int, note: bool = True) -> str:
     """The text in at most `most` bytes of UTF-8, with a note of its length where it is cut; empty if it is no text."""
     if not isinstance(text, str):
         return ""

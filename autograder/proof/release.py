@@ -12,12 +12,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from autograder.batch.scores import autograde
 from autograder.course import source as source_notebook
 from autograder.course.course import Course, CourseError, InfrastructureError, demand, open_nbgrader
-from autograder.course.source import grade_id, nbgrader_metadata
+from autograder.course.source import Cell, grade_id, nbgrader_metadata
 
 if TYPE_CHECKING:
     from nbgrader.apps import NbGraderAPI
@@ -157,18 +157,18 @@ def fill_in(path: Path, source: Path) -> None:
     path.write_text(json.dumps(notebook), encoding="utf-8")
 
 
-def _cells(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _cells(path: Path) -> Iterator[tuple[str, Cell]]:
     """Each cell with its name: nbgrader's if it has one, else its place in the notebook."""
     for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"], start=1):
         yield grade_id(cell) or f"number {number}", cell
 
 
-def _lines(cell: dict[str, Any]) -> list[str]:
+def _lines(cell: Cell) -> list[str]:
     source = cell["source"]
     return ("".join(source) if isinstance(source, list) else source).split("\n")
 
 
-def _split(cell: dict[str, Any]) -> tuple[list[str], list[str]]:
+def _split(cell: Cell) -> tuple[list[str], list[str]]:
     """The cell's stripped lines: those between markers, and the others."""
     between: list[str] = []
     others: list[str] = []

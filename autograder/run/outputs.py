@@ -40,7 +40,7 @@ class Outputs:
         elif kind == "clear_output":
             self._kept, self._streams = [], []
 
-    def error(self, ename: Any, evalue: Any, traceback: Any = None) -> None:
+    def error(self, ename: object, evalue: object, traceback: object = None) -> None:
         """The error that a cell ended in."""
         if sum(output.output_type == "error" for output in self._kept) < _ERRORS:
             lines = [clip(line, 4000) for line in traceback[:40]] if isinstance(traceback, list) else []

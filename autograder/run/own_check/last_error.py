@@ -8,6 +8,7 @@ import ast
 import json
 import linecache
 import sys
+import types
 from typing import Any
 
 _SHOWN = 400  # characters
@@ -38,13 +39,13 @@ def report() -> str:
                 }
             )
         trace = trace.tb_next
-    found: dict[str, Any] = {"type": type(error).__name__, "frames": frames}
+    found: dict[str, object] = {"type": type(error).__name__, "frames": frames}
     if isinstance(error, SyntaxError) and "ipykernel_" in str(error.filename):
         found["syntax"] = [error.lineno or 0, str(error.text or "").strip()[:_SHOWN], str(error.msg)]
     return json.dumps(found)
 
 
-def _arguments(trace: Any, source: str) -> str:
+def _arguments(trace: types.TracebackType, source: str) -> str:
     """The arguments of the call that this frame was in, as they are now; empty where they cannot be told."""
     try:
         line, last, column, end = list(trace.tb_frame.f_code.co_positions())[trace.tb_lasti // 2]
@@ -63,7 +64,7 @@ def _arguments(trace: Any, source: str) -> str:
         return ""
 
 
-def _value(node: ast.expr, frame: Any) -> str:
+def _value(node: ast.expr, frame: types.FrameType) -> str:
     if not all(isinstance(part, _SAFE) for part in ast.walk(node)):
         return ast.unparse(node)
     if isinstance(node, ast.Starred):
@@ -71,10 +72,10 @@ def _value(node: ast.expr, frame: Any) -> str:
     return _show(_eval(node, frame))
 
 
-def _eval(node: ast.expr, frame: Any) -> Any:
+def _eval(node: ast.expr, frame: types.FrameType) -> Any:
     return eval(compile(ast.Expression(node), "<arguments>", "eval"), frame.f_globals, dict(frame.f_locals))
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     show = getattr(sys.modules.get("autograder.checks"), "_show", repr)  # NumPy arrays and long values in short
     return str(show(value))
