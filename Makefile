@@ -8,7 +8,7 @@ BENCH_ARGS ?=
 SITE_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test lint book site grade soak bench bench-grading bench-site gpu-check clean
+.PHONY: help lab test lint book site grade learner-dist soak bench bench-grading bench-site gpu-check clean
 
 help:
 	@echo "make lab      open the lessons in JupyterLab"
@@ -16,6 +16,7 @@ help:
 	@echo "make book     build the site into book/_build/html"
 	@echo "make site     build the site and serve it with its discussion on http://localhost:8000"
 	@echo "make grade    grade the sample submissions, e.g. make grade ASSIGNMENT=ps3_quantization"
+	@echo "make learner-dist  pack what learners need, and nothing else, into dist/learner.zip"
 	@echo "make soak     put the server under five minutes of load with cancels, then check that nothing leaked"
 	@echo "make bench    measure the engine on this CPU beside its peers (12 minutes, on a quiet machine)"
 	@echo "make bench-grading  measure the autograder beside plain nbgrader, e.g. BENCH_ARGS=--quick"
@@ -58,6 +59,10 @@ site:
 grade:
 	@$(PYTHON) scripts/setup.py lab --programs bubblewrap
 	@$(RUN) -m autograder grade $(ASSIGNMENT)
+
+learner-dist:
+	@$(PYTHON) scripts/setup.py lab
+	@$(RUN) scripts/learner_dist.py
 
 soak:
 	@$(PYTHON) scripts/setup.py lab

@@ -91,7 +91,7 @@ def has_torch() -> bool:
 
 
 def install(extra: str) -> None:
-    """Install the project with one extra, at the versions of constraints.txt; "engine" is the project alone."""
+    """Install the project with one extra, at the versions of constraints.txt."""
     stamp = VENV / f".installed-{extra}"
     if stamp.exists() and stamp.read_text() == fingerprint(extra):
         return
@@ -108,9 +108,9 @@ def install(extra: str) -> None:
             *pip, "--constraint", "constraints.txt", *source, "torch", hint=network,
         )  # fmt: skip
     run(
-        "installing the engine" if extra == "engine" else f"installing the course and its '{extra}' packages",
+        f"installing the course and its '{extra}' packages",
         BIN / "uv", "pip", "install", "--python", PYTHON, "--constraint", "constraints.txt",
-        "--editable", "." if extra == "engine" else f".[{extra}]", hint=network,
+        "--editable", f".[{extra}]", hint=network,
     )  # fmt: skip
     configure_jupyterlab()
     stamp.write_text(fingerprint(extra))
@@ -211,7 +211,9 @@ def install_programs(names: list[str]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument(
-        "extra", choices=("engine", "lab", "book", "site", "test", "dev", "bench"), help="which packages to install"
+        "extra",
+        choices=("engine", "lab", "book", "site", "hub", "test", "dev", "bench"),
+        help="which packages to install",
     )
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=[], help="also get these, where possible")
     arguments = parser.parse_args()
