@@ -62,9 +62,8 @@ def canonical(submitted: Notebook, released: Notebook, versions: Sequence[Notebo
         cell["cell_type"] == "markdown" and index not in match.of and not _known(cell, given)
         for index, cell in enumerate(cells)
     )
-    blocks: dict[str, list[SubmittedCell]] = {
-        "": []
-    }  # the learner's own cells, by the assignment's cell that they follow
+    # The learner's own cells, by the assignment's cell that they follow.
+    blocks: dict[str, list[SubmittedCell]] = {"": []}
     last = ""
     for index, cell in enumerate(cells):
         if index in match.of:
