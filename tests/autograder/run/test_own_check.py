@@ -181,7 +181,7 @@ def test_no_test_gives_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 def test_the_time_for_a_cell_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     given = []
-    monkeypatch.setattr(check_module, "check", lambda path, seconds: given.append((path, seconds)) or 0)
+    monkeypatch.setattr(check_module, "check", lambda path, seconds, course: given.append((path, seconds)) or 0)
     assert main(["check", "mine.ipynb", "--timeout", "7"]) == 0
     assert main(["check", "mine.ipynb"]) == 0
     assert given == [(Path("mine.ipynb"), 7), (Path("mine.ipynb"), 60)]
