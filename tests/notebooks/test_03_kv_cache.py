@@ -33,7 +33,7 @@ def test_prose_numbers_of_a_token(it: Lesson) -> None:
 def test_prose_numbers_of_what_fits(it: Lesson) -> None:
     one = 8192 * PAPER.kv_bytes_per_token
     assert f"so {(80e9 - PAPER.weight_bytes) / one:.2f} is rounded *down*" in it.prose
-    assert "**Explain. 59, not 60.**" in it.prose
+    assert "**59, not 60.**" in it.prose
     reported = 81_559 * 2**20  # bytes that the driver reports for an H100 of 80 GB
     assert f"{reported / 2**30:.1f} GiB, which is {reported / 1e9:.1f} GB" in it.prose
     assert f"leaves {(0.92 * reported - PAPER.weight_bytes) // one:.0f} users here" in it.prose

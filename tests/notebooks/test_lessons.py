@@ -70,6 +70,15 @@ def test_what_would_give_an_answer_away_is_folded_on_the_page(each: Lesson) -> N
             assert "hide-output" in following.metadata.get("tags", []), following.id
 
 
+@pytest.mark.parametrize("name", LESSONS[:4])
+def test_explanations_are_folded_until_they_are_asked_for(name: str, lesson: Get) -> None:
+    prose = lesson(name).prose
+    assert "**Explain" not in prose
+    folds = re.findall(r'<details class="explain"><summary>Explanation</summary>\n\n.+?\n\n</details>', prose, re.S)
+    assert len(folds) == prose.count("<details") == prose.count("</details>") >= 6
+    assert not any(re.search("^#", fold, re.M) for fold in folds)  # a heading in a fold would end it on the page
+
+
 def shows_numbers(cell: NotebookNode) -> bool:
     return bool(re.search(r"print\(|table\(|plot_", cell.source))
 

@@ -8,12 +8,14 @@ import { store } from "../shared/store.js";
 
 const MARK = "course-prediction";
 
-/** Opens the lesson's own explanation below a prediction, if one comes before the next prediction. */
-function openExplanation(el) {
-  const below = [...document.querySelectorAll(`details.explain, .${MARK}`)].find(
-    (other) => el.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING,
-  );
-  if (below?.matches("details")) below.open = true;
+/** Opens what stood covered below a prediction: outputs and the explanation, up to the next prediction. */
+function uncover(el) {
+  for (const below of document.querySelectorAll(`details.explain, details.above-output, .${MARK}`)) {
+    if (!(el.compareDocumentPosition(below) & Node.DOCUMENT_POSITION_FOLLOWING)) continue;
+    if (!below.matches("details")) return;
+    below.open = true;
+    if (below.matches(".explain")) return;
+  }
 }
 
 function render({ model, el }) {
@@ -47,7 +49,7 @@ function render({ model, el }) {
   function show(answer, justNow) {
     const { right } = one.reveal(answer);
     row.remove();
-    openExplanation(el);
+    uncover(el);
     if (!justNow) return;
     const box = one.element.querySelector(".feedback");
     box.setAttribute("tabindex", "-1");
