@@ -14,7 +14,7 @@ from interactives.npm import NpmError, find_tool
 
 HERE = Path(__file__).resolve().parent
 NODE_MODULES = HERE / "node_modules"
-NOT_PAGES = {"_build", "node_modules", "__pycache__", "package.json", "package-lock.json", "site"} | {
+NOT_PAGES = {"README.md", "_build", "node_modules", "__pycache__", "package.json", "package-lock.json", "site"} | {
     file.name for file in HERE.glob("*.py")
 }
 PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
@@ -36,7 +36,7 @@ def lay_out(root: Path, source: Path) -> None:
     _fonts(assets / "fonts")
     sizes = _pyodide(assets / "course" / "pyodide")
     _scripts(assets / "course", sizes)
-    shutil.copy(HERE / "site" / "sw.js", source / "_sw.js")
+    shutil.copy(HERE / "site" / "service_worker.js", source / "_sw.js")
     shutil.copy(HERE / "site" / "program_limits.json", source / "_program_limits.json")
     if (root / "exercises" / "practice").is_dir():
         _practice(root / "exercises" / "practice", source)
