@@ -26,7 +26,7 @@ def test_outputs_are_compared_as_a_reader_sees_them() -> None:
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-@pytest.mark.parametrize("name", ["fresh", "lab", "search", "verdict"])
+@pytest.mark.parametrize("name", ["interpreter_snapshot", "lab", "search", "verdict"])
 def test_the_scripts_of_the_site_do_what_their_tests_say(name: str, tmp_path: Path) -> None:
     """They are bundled first, as for the site, since they import JSON, styles and packages."""
     from interactives.npm import find_tool, install_packages
