@@ -18,13 +18,31 @@ DRAFT_BLOCK_SIZE = 16  # tokens in a block of the draft model's KV cache
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Adds --weight-bits, --group-size, --draft and --draft-tokens."""
+    """Adds --dtype, --weight-bits, --group-size, --draft and --draft-tokens."""
+    parser.add_argument(
+        "--dtype", choices=["auto", "float32", "bfloat16", "float16"], default="auto", help="(float32; GPU: bfloat16)"
+    )
     parser.add_argument("--weight-bits", type=int, choices=[8, 4], help="quantize the matrices by rounding (no)")
     parser.add_argument("--group-size", type=cli.whole_number, default=128, help="weights that share a scale (128)")
     parser.add_argument(
         "--draft", metavar="ngram|MODEL", help="drafts tokens by look-up, or with a smaller model: course-draft"
     )
     parser.add_argument("--draft-tokens", type=cli.whole_number, default=4, help="drafted tokens a round (4)")
+
+
+def usable_dtype(name: str, device: torch.device) -> torch.dtype:
+    """The dtype that `--dtype` names; "auto" is float32 on a CPU and bfloat16 on a GPU.
+
+    ValueError for float16 on a CPU, for which there are no kernels.
+    """
+    import torch
+
+    if name == "auto":
+        return torch.float32 if device.type == "cpu" else torch.bfloat16
+    if name == "float16" and device.type == "cpu":
+        raise ValueError("--dtype float16: works on a GPU only; a CPU takes float32 and bfloat16")
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype
 
 
 def usable_device(name: str | None) -> torch.device:
@@ -71,10 +89,11 @@ def load_speculator(
     length = DraftLength(options.draft_tokens)
     if options.draft == "ngram":
         return Speculator(NgramDraft(), length)
-    draft, its_tokenizer = load(options.draft, model.embed.dtype, model.embed.device)
+    draft, its_tokenizer = load(options.draft, model.embed.dtype, model.embed.device, n_tokens)
     if not its_tokenizer.has_tokens_of(tokenizer):
         raise ValueError(
             f"--draft {options.draft}: its tokenizer is not the model's, so its tokens mean something else"
         )
     n_blocks = -(-n_tokens // DRAFT_BLOCK_SIZE)
-    return Speculator(ModelDraft.for_llama(draft, n_blocks, DRAFT_BLOCK_SIZE), length)
+    drafting = ModelDraft.for_llama(draft, n_blocks, DRAFT_BLOCK_SIZE, vocab_size=model.config.vocab_size)
+    return Speculator(drafting, length)

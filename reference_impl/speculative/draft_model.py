@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
 
 from reference_impl.decoding.next_tokens import choose_with_probs
 from reference_impl.speculative.drafts import Draft, Wanted
@@ -31,31 +32,50 @@ class ModelDraft:
 
     `cache` must have room for at least one request. If it cannot hold all of them, requests take turns and are
     recomputed. No token is drafted beyond `max_context`, and a pass has at most `token_budget` tokens.
+
+    `vocab_size` is the number of logits of a token, which is the target's; `n_embeddings` is the draft's own, where it
+    differs: models with one tokenizer may pad their tables to different sizes. Ids that the draft lacks are never
+    drafted, and a request that holds one is not drafted for.
     """
 
     def __init__(
-        self, model: Model, cache: KVCache, vocab_size: int, max_context: int, token_budget: int = 512
+        self,
+        model: Model,
+        cache: KVCache,
+        vocab_size: int,
+        max_context: int,
+        token_budget: int = 512,
+        n_embeddings: int | None = None,
     ) -> None:
         if token_budget < 1:
             raise ValueError(f"token_budget must be at least 1, got {token_budget}")
         self.model = model
         self.cache = cache
         self.vocab_size = vocab_size
+        self.n_embeddings = n_embeddings or vocab_size
         self.max_context = min(max_context, cache.capacity)
         self.token_budget = token_budget
         self._held: dict[Hashable, list[int]] = {}  # the tokens in the cache
         self._certain: dict[Hashable, int] = {}  # how many of them are the request's own, not drafts
 
     @classmethod
-    def for_llama(cls, model: Llama, n_blocks: int = 1024, block_size: int = 16, token_budget: int = 512) -> ModelDraft:
-        """A draft with a paged cache, in the model's dtype and on its device."""
+    def for_llama(
+        cls,
+        model: Llama,
+        n_blocks: int = 1024,
+        block_size: int = 16,
+        token_budget: int = 512,
+        vocab_size: int | None = None,
+    ) -> ModelDraft:
+        """A draft with a paged cache, in the model's dtype and on its device. `vocab_size`: the target's, if padded."""
         from reference_impl.cache.paged import PagedCache
         from reference_impl.model.fused import fused
         from reference_impl.model.replay import RecordedPasses
 
         cache = PagedCache(model.config, n_blocks, block_size, model.embed.dtype, model.embed.device)
         passes = RecordedPasses(fused(model))
-        return cls(passes, cache, model.config.vocab_size, model.config.max_context, token_budget)
+        own = model.config.vocab_size
+        return cls(passes, cache, vocab_size or own, model.config.max_context, token_budget, own)
 
     def forget(self, request_id: Hashable) -> None:
         if self._held.pop(request_id, None) is not None:
@@ -74,6 +94,8 @@ class ModelDraft:
 
     def _most(self, order: Wanted) -> int:
         """How many drafts the context has room for. The last one is never fed back to the model."""
+        if self.n_embeddings < self.vocab_size and max(order.tokens) >= self.n_embeddings:
+            return 0
         return min(order.n, self.max_context - len(order.tokens) + 1)
 
     def _in_turns(self, orders: list[tuple[Wanted, list[Draft]]]) -> None:
@@ -158,4 +180,10 @@ class ModelDraft:
         self.cache.commit(batch)
         for request_id, new in chunks:
             self._held[request_id] += new
-        return logits
+        return _resized(logits, self.vocab_size)
+
+
+def _resized(logits: Tensor, size: int) -> Tensor:
+    """Logits [n, size]: the padding of a larger table is cut off, and ids that a smaller one lacks are impossible."""
+    missing = size - logits.shape[-1]
+    return logits[:, :size] if missing <= 0 else F.pad(logits, (0, missing), value=-torch.inf)

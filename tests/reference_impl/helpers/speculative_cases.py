@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -67,6 +68,16 @@ def other_model() -> Llama:
     model = Llama(TINY, dtype=torch.float64).randomize(torch.Generator().manual_seed(6), std=0.15)
     for weight, target in zip(model.parameters(), tiny_model().parameters(), strict=True):
         weight.copy_(target + weight if weight.dim() == 2 else target)
+    return model
+
+
+def with_rows(n_rows: int) -> Llama:
+    """The tiny model with its tables cut or padded to so many rows; the padding has the largest logits of all."""
+    shape = replace(TINY, vocab_size=n_rows)
+    model = Llama(shape, dtype=torch.float64).randomize(torch.Generator().manual_seed(8), std=2.0)
+    for name, view in model.views().items():
+        known = tiny_model().views()[name]
+        view[: len(known)] = known[: len(view)]
     return model
 
 

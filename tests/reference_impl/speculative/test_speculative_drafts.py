@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from serving_oracle import TINY, one_thread, tiny_model  # noqa: F401  (a fixture that is used by being here)
+from speculative_cases import with_rows
 
 from reference_impl.cache.contiguous import ContiguousCache
 from reference_impl.cache.paged import PagedCache
@@ -213,3 +214,30 @@ def test_a_forgotten_request_gives_back_its_blocks() -> None:
     source.forget("r")
     assert isinstance(source.cache, PagedCache)
     assert source.cache.free_blocks == 64
+
+
+# --- Padded vocabularies --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_rows", [15, 23])
+def test_a_draft_with_other_padding_draws_from_its_own_distribution_over_the_ids_that_both_have(n_rows: int) -> None:
+    model, n = with_rows(n_rows), min(n_rows, TINY.vocab_size)
+    wanted = order([1, 2, 3], 4, SamplingParams(1.0, seed=1))
+    draft = ModelDraft.for_llama(model, n_blocks=8, block_size=4, vocab_size=TINY.vocab_size)
+    (drafts,) = draft.propose([wanted])
+    tokens = list(wanted.tokens)
+    with torch.no_grad():
+        for found in drafts:
+            own = model(Recompute(tokens))[-1, :n].softmax(-1)
+            assert found.probs is not None
+            assert found.probs.shape == (TINY.vocab_size,)
+            torch.testing.assert_close(found.probs[:n], own, rtol=0, atol=1e-9)
+            assert not found.probs[n:].any()
+            tokens.append(found.token)
+    assert len(drafts) == 4
+
+
+def test_a_request_that_holds_an_id_beyond_the_drafts_rows_is_not_drafted_for() -> None:
+    draft = ModelDraft.for_llama(with_rows(15), n_blocks=8, block_size=4, vocab_size=TINY.vocab_size)
+    none, some = draft.propose([order([1, 15, 2], 3, request_id="a"), order([1, 14, 2], 3, request_id="b")])
+    assert (len(none), len(some)) == (0, 3)

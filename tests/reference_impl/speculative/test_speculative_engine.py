@@ -22,8 +22,9 @@ from serving_oracle import (
     pool,
     renamed,
     solo_run,
+    tiny_model,
 )
-from speculative_cases import MostlyRight, Script, other_model, source, speculating, speculator_of
+from speculative_cases import MostlyRight, Script, other_model, source, speculating, speculator_of, with_rows
 
 from reference_impl.cache.paged import PagedCache
 from reference_impl.decoding.sampling import SamplingParams
@@ -347,6 +348,18 @@ def test_every_request_that_ends_is_forgotten_by_the_draft() -> None:
     engine = speculating(draft)
     engine.run([Request("a", (1,), 2), Request("b", (2,), 3)])
     assert sorted(map(str, draft.forgotten)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("n_rows", [15, 23])
+def test_a_draft_whose_tables_are_padded_otherwise_changes_no_greedy_answer(n_rows: int) -> None:
+    """One request begins with an id that the smaller draft lacks."""
+    requests = [Request("a", (1, 2, 3), 12), Request("b", (18, 4), 12), Request("c", (7,), 12)]
+    plain = Engine.for_llama(tiny_model(), EngineConfig(n_blocks=64)).run(requests)
+    draft = ModelDraft.for_llama(with_rows(n_rows), n_blocks=40, block_size=4, vocab_size=TINY.vocab_size)
+    engine = speculating(draft)
+    found = engine.run(requests)
+    assert {i: answer.tokens for i, answer in found.items()} == {i: answer.tokens for i, answer in plain.items()}
+    assert speculator_of(engine).stats.n_drafted > 0
 
 
 # --- A quantized target ---------------------------------------------------------------------------------------------
