@@ -8,16 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from reference_impl.bounds.arithmetic import kv_bytes_per_token
-
-
-@dataclass(frozen=True)
-class RopeScaling:
-    """Llama 3's stretching of the long RoPE wavelengths beyond `original_context` tokens (`rope_type: llama3`)."""
-
-    factor: float
-    low_freq_factor: float
-    high_freq_factor: float
-    original_context: int
+from reference_impl.bounds.rope_scaling import Llama3Scaling, RopeScaling
 
 
 @dataclass(frozen=True)
@@ -41,6 +32,7 @@ class ModelConfig:
     norm_eps: float = 1e-5
     max_context: int = 8192  # tokens
     qkv_bias: bool = False  # Qwen2.5
+    out_bias: bool = False  # after attention: Llama with `attention_bias`, which then has those of q, k, v too
     qk_norm: bool = False  # Qwen3: an RMSNorm over head_dim for q and one for k
 
     def __post_init__(self) -> None:
@@ -72,7 +64,7 @@ class ModelConfig:
         q_width = self.n_heads * self.head_dim
         kv_width = self.n_kv_heads * self.head_dim
         attention = 2 * self.d_model * q_width + 2 * self.d_model * kv_width
-        biases = q_width + 2 * kv_width if self.qkv_bias else 0
+        biases = (q_width + 2 * kv_width if self.qkv_bias else 0) + (self.d_model if self.out_bias else 0)
         feed_forward = 3 * self.d_model * self.d_ff
         tables = self.embedding_params * (1 if self.tied else 2)
         return tables + self.n_layers * (attention + biases + feed_forward)
@@ -87,7 +79,7 @@ class ModelConfig:
         return int(kv_bytes_per_token(self.n_layers, self.n_kv_heads, self.head_dim, bytes_per_value))
 
 
-_STRETCHED = RopeScaling(factor=32.0, low_freq_factor=1.0, high_freq_factor=4.0, original_context=8192)
+_STRETCHED = Llama3Scaling(factor=32.0, low_freq_factor=1.0, high_freq_factor=4.0, original_context=8192)
 _llama_3_2 = partial(ModelConfig, rope_theta=5e5, rope_scaling=_STRETCHED, max_context=131_072)
 _qwen = partial(ModelConfig, vocab_size=151_936, tied=True, rope_theta=1e6, norm_eps=1e-6)
 

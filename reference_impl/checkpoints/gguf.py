@@ -8,6 +8,7 @@ Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,7 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from reference_impl.bounds.config import ModelConfig, RopeScaling
+from reference_impl.bounds.config import ModelConfig
+from reference_impl.bounds.rope_scaling import LinearScaling, Llama3Scaling, RopeScaling, YarnScaling
 from reference_impl.common.errors import WeightsError
 from reference_impl.model.rope import rope_frequencies
 
@@ -121,6 +123,7 @@ class GgufFile:
                 norm_eps=float(f"{self._number('attention.layer_norm_rms_epsilon', 1e-5):.6g}"),
                 max_context=int(self._number("context_length")),
                 qkv_bias="blk.0.attn_q.bias" in self._tensors,
+                out_bias="blk.0.attn_output.bias" in self._tensors,
                 qk_norm="blk.0.attn_q_norm.weight" in self._tensors,
             )
         except (ValueError, ZeroDivisionError) as error:
@@ -182,19 +185,29 @@ class GgufFile:
         return value
 
     def _with_rope_scaling(self, config: ModelConfig) -> ModelConfig:
-        """Recovers Llama 3's RoPE scaling from the factors that llama.cpp stores for each frequency."""
+        """Llama 3's RoPE scaling lies in a file as factors for each frequency, other kinds as metadata."""
         stored = self._tensors.get(_ROPE_FACTORS)
         if stored is None:
-            if self._get(f"{self.architecture}.rope.scaling.type", "none") not in ("none", ""):
-                raise WeightsError(f"{self.path}: expected plain or Llama-3 RoPE, found another kind of scaling")
-            return config
+            return replace(config, rope_scaling=self._named_scaling())
 
         factors = torch.from_numpy(np.array(stored.data, dtype=np.float32))
-        scaled = replace(config, rope_scaling=RopeScaling(float(factors.max()), 1.0, 4.0, 8192))
+        scaled = replace(config, rope_scaling=Llama3Scaling(float(factors.max()), 1.0, 4.0, 8192))
         expected = rope_frequencies(config) / rope_frequencies(scaled)
         if factors.shape != expected.shape or not torch.allclose(factors, expected, rtol=1e-3):
             raise WeightsError(f"{self.path}: {_ROPE_FACTORS} is not Llama 3's RoPE scaling")
         return scaled
+
+    def _named_scaling(self) -> RopeScaling | None:
+        kind = self._get(f"{self.architecture}.rope.scaling.type", "none")
+        if kind in ("none", ""):
+            return None
+        if kind not in ("linear", "yarn"):
+            raise WeightsError(f"{self.path}: expected RoPE scaling none, linear, yarn or Llama 3's; found {kind!r}")
+        factor = float(self._number("rope.scaling.factor"))
+        if kind == "linear":
+            return LinearScaling(factor)
+        sharper = float(self._number("rope.scaling.attn_factor", 1.0)) * (1 + 0.1 * math.log(factor))
+        return YarnScaling(factor, int(self._number("rope.scaling.original_context_length")), sharper)
 
     def _hugging_face_name(self, name: str) -> str:
         block = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)

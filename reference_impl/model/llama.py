@@ -51,7 +51,7 @@ class Layer(nn.Module):
         n_qkv_heads = config.n_heads + 2 * config.n_kv_heads
         self.attn_norm = _parameter(config.d_model, dtype=dtype, device=device)
         self.wqkv = Linear(config.d_model, n_qkv_heads * config.head_dim, config.qkv_bias, dtype, device)
-        self.wo = Linear(width, config.d_model, False, dtype, device)
+        self.wo = Linear(width, config.d_model, config.out_bias, dtype, device)
         self.mlp_norm = _parameter(config.d_model, dtype=dtype, device=device)
         self.w_gate_up = Linear(config.d_model, 2 * config.d_ff, False, dtype, device)
         self.w_down = Linear(config.d_ff, config.d_model, False, dtype, device)
@@ -142,6 +142,8 @@ class Llama(nn.Module):
                 named[f"{prefix}.self_attn.q_norm.weight"] = layer.q_norm
                 named[f"{prefix}.self_attn.k_norm.weight"] = layer.k_norm
             named[f"{prefix}.self_attn.o_proj.weight"] = layer.wo.weight
+            if layer.wo.bias is not None:
+                named[f"{prefix}.self_attn.o_proj.bias"] = layer.wo.bias
             gate, up = layer.w_gate_up.weight.chunk(2)
             named[f"{prefix}.mlp.gate_proj.weight"] = gate
             named[f"{prefix}.mlp.up_proj.weight"] = up

@@ -20,7 +20,8 @@ from model_files import TINY, random_model, write_gguf
 from safetensors.torch import load_file, save_file
 
 from reference_impl.__main__ import main
-from reference_impl.bounds.config import MODELS, ModelConfig, RopeScaling
+from reference_impl.bounds.config import MODELS, ModelConfig
+from reference_impl.bounds.rope_scaling import LinearScaling, Llama3Scaling, YarnScaling
 from reference_impl.cache.recompute import Recompute
 from reference_impl.checkpoints import fetch, weights
 from reference_impl.checkpoints.folder import save
@@ -32,7 +33,7 @@ from reference_impl.model.llama import Llama
 from reference_impl.model.rope import rope_frequencies
 
 TOKENS = [3, 1, 4, 1, 5, 9, 2, 6]
-LLAMA3 = RopeScaling(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_context=8192)
+LLAMA3 = Llama3Scaling(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_context=8192)
 
 
 def same_weights(a: Llama, b: Llama) -> bool:
@@ -124,6 +125,13 @@ def test_a_missing_and_an_unknown_tensor_are_named(tmp_path: Path) -> None:
 # --- Hugging Face folders
 
 
+def randomize(theirs: torch.nn.Module) -> None:
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for name, parameter in theirs.named_parameters():
+            parameter.normal_(1.0 if "norm" in name else 0.0, 0.2, generator=generator)
+
+
 @pytest.mark.parametrize("shard", ["10GB", "40KB"])
 @pytest.mark.parametrize(
     "config",
@@ -132,9 +140,17 @@ def test_a_missing_and_an_unknown_tensor_are_named(tmp_path: Path) -> None:
         replace(TINY, tied=True),
         replace(TINY, qkv_bias=True, tied=True),
         replace(TINY, qk_norm=True),
+        replace(TINY, qkv_bias=True, out_bias=True),
+        replace(TINY, qkv_bias=True, out_bias=True, qk_norm=True),
         replace(TINY, rope_scaling=LLAMA3, rope_theta=5e5),
+        replace(TINY, rope_scaling=LinearScaling(4.0)),
+        replace(TINY, rope_scaling=YarnScaling(4.0, 8, 1.1386294361119891), rope_theta=50.0),
+        replace(TINY, rope_scaling=YarnScaling(2.0, 64, 1.5, 16.0, 2.0)),
     ],
-    ids=["untied", "tied", "qwen2", "qwen3", "llama3-rope"],
+    ids=[
+        *("untied", "tied", "qwen2", "qwen3", "attention bias", "qwen3 with attention bias"),
+        *("llama3-rope", "linear rope", "yarn", "yarn with all its settings"),
+    ],
 )
 def test_a_folder_that_transformers_wrote_gives_the_same_logits(
     tmp_path: Path, shard: str, config: ModelConfig
@@ -143,6 +159,7 @@ def test_a_folder_that_transformers_wrote_gives_the_same_logits(
     theirs = transformers.AutoModelForCausalLM.from_config(
         transformers.AutoConfig.for_model(found.pop("model_type"), **found)
     )
+    randomize(theirs)  # transformers begins with biases of 0
     theirs.save_pretrained(tmp_path, max_shard_size=shard)
     assert (tmp_path / "model.safetensors.index.json").exists() == (shard == "40KB")
     model = weights.load_model(tmp_path)
@@ -150,6 +167,31 @@ def test_a_folder_that_transformers_wrote_gives_the_same_logits(
     with torch.no_grad():
         expected = theirs(torch.tensor([TOKENS])).logits[0]
     torch.testing.assert_close(model(Recompute(TOKENS)), expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(("window", "context"), [(None, 32), (32, 32), (8, 8)])
+def test_a_mistral_model_is_served_as_far_as_its_window_reaches(
+    tmp_path: Path, window: int | None, context: int
+) -> None:
+    """Up to there a window hides no token."""
+    settings = config_to_hf(TINY) | {"sliding_window": window}
+    theirs = transformers.MistralForCausalLM(transformers.MistralConfig(**_without(settings, "model_type")))
+    randomize(theirs)
+    theirs.save_pretrained(tmp_path)
+    model = weights.load_model(tmp_path)
+    assert model.config == replace(TINY, name=tmp_path.name, max_context=context)
+    with torch.no_grad():
+        expected = theirs(torch.tensor([TOKENS])).logits[0]
+    torch.testing.assert_close(model(Recompute(TOKENS)), expected, rtol=0, atol=1e-4)
+
+
+def test_a_mistral_config_that_does_not_name_its_window_has_the_familys() -> None:
+    settings = config_to_hf(TINY) | {"model_type": "mistral", "max_position_embeddings": 32_768}
+    assert config_from_hf(settings, Path("m")).max_context == 4096
+
+
+def _without(settings: dict[str, object], *names: str) -> dict[str, object]:
+    return {name: value for name, value in settings.items() if name not in names}
 
 
 def test_a_saved_model_comes_back_the_same_and_transformers_reads_it(tmp_path: Path) -> None:
@@ -187,14 +229,14 @@ def test_a_known_shape_gets_its_preset_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("model_type", "mixtral", r"expected model_type llama, qwen2, qwen3; found 'mixtral'"),
+        ("model_type", "mixtral", r"expected model_type llama, mistral, qwen2, qwen3; found 'mixtral'"),
         ("hidden_act", "gelu", r"expected hidden_act silu; this model has 'gelu'"),
-        ("attention_bias", True, r"expected attention_bias False; this model has True"),
+        ("mlp_bias", True, r"expected mlp_bias False; this model has True"),
         ("quantization_config", {"quant_method": "awq"}, r"expected quantization_config None"),
         (
             "rope_parameters",
-            {"rope_type": "yarn", "factor": 4.0},
-            r"expected RoPE of type default or llama3; found 'yarn'",
+            {"rope_type": "longrope", "factor": 4.0},
+            r"expected RoPE of type default, linear, yarn or llama3; found 'longrope'",
         ),
         ("rope_parameters", {"rope_type": "llama3"}, r"expected a value for factor, found none"),
         ("hidden_size", "wide", r"expected a whole number of at least 1 for hidden_size, found 'wide'"),

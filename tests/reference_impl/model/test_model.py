@@ -11,7 +11,8 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from reference_impl.bounds.config import MODELS, ModelConfig, RopeScaling
+from reference_impl.bounds.config import MODELS, ModelConfig
+from reference_impl.bounds.rope_scaling import Llama3Scaling
 from reference_impl.cache.recompute import Recompute
 from reference_impl.checkpoints import weights
 from reference_impl.checkpoints.huggingface import config_to_hf
@@ -20,7 +21,7 @@ from reference_impl.model.llama import Llama
 from reference_impl.model.rope import rope_frequencies, rope_tables
 
 PLAIN = ModelConfig("tiny", 3, 48, 6, 2, 8, 80, 101, max_context=64)
-STRETCHED = RopeScaling(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_context=24)
+STRETCHED = Llama3Scaling(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_context=24)
 VARIANTS = {
     "grouped heads, untied": PLAIN,
     "tied": replace(PLAIN, tied=True),
