@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from reference_impl.checkpoints.folder import new_folder
 from reference_impl.checkpoints.huggingface import config_from_hf, config_to_hf
 from reference_impl.checkpoints.json_file import read_json
-from reference_impl.checkpoints.shape import canonical
+from reference_impl.checkpoints.shape import canonical, limited
 from reference_impl.checkpoints.tokenizer import Tokenizer
 from reference_impl.common.errors import WeightsError
 from reference_impl.model.llama import Llama
@@ -66,14 +66,19 @@ def is_quantized(folder: Path) -> bool:
     return folder.is_dir() and _settings(folder).get("quant_method") == METHOD
 
 
-def load(folder: Path, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> Llama:
+def load(
+    folder: Path,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+    max_context: int | None = None,
+) -> Llama:
     """The model; norms, biases and embedding in `dtype`. WeightsError names the file and what is wrong with it."""
     path = folder / FILE
     settings = _settings(folder)
     if settings.get("quant_method") != METHOD or settings.get("format") != FORMAT:
         raise WeightsError(f"{folder / 'config.json'}: expected {METHOD} format {FORMAT}, found {settings or 'none'}")
     found = {k: v for k, v in read_json(folder / "config.json").items() if k != "quantization_config"}
-    model = Llama(canonical(config_from_hf(found, folder)), dtype, "meta")
+    model = Llama(limited(canonical(config_from_hf(found, folder)), max_context), dtype, "meta")
     tensors, described = _read(path)
     for name, module in _modules(model):
         if name in described:

@@ -14,6 +14,11 @@ def canonical(config: ModelConfig) -> ModelConfig:
     return next((preset for preset in MODELS.values() if replace(config, name=preset.name) == preset), config)
 
 
+def limited(config: ModelConfig, max_context: int | None) -> ModelConfig:
+    """The same shape for contexts of at most `max_context` tokens; None leaves the model's own limit."""
+    return config if max_context is None else replace(config, max_context=min(config.max_context, max_context))
+
+
 def check_shape(found: ModelConfig, expected: ModelConfig, path: Path) -> ModelConfig:
     """Returns `expected` if the file has that shape, whatever its name; WeightsError with both shapes otherwise."""
     if replace(found, name=expected.name) != expected:

@@ -20,7 +20,7 @@ from reference_impl.checkpoints import folder
 from reference_impl.checkpoints.fetch import DEFAULT_MODEL, default_model_path
 from reference_impl.checkpoints.huggingface import config_from_hf
 from reference_impl.checkpoints.json_file import read_json
-from reference_impl.checkpoints.shape import canonical, check_shape, check_size, describe
+from reference_impl.checkpoints.shape import canonical, check_shape, check_size, describe, limited
 from reference_impl.checkpoints.tokenizer import Tokenizer
 from reference_impl.common.errors import WeightsError
 from reference_impl.model.llama import Llama
@@ -40,16 +40,20 @@ class Loaded(NamedTuple):
 
 
 def load(
-    source: str | Path = DEFAULT_MODEL, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
+    source: str | Path = DEFAULT_MODEL,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+    max_context: int | None = None,
 ) -> Loaded:
     """Loads "smollm2-135m" (fetched on first use), one of `PAIR`, a GGUF file, or a Hugging Face folder.
 
+    `max_context`: as many tokens as will be used, so that no table is made for more; the model's own limit stays one.
     Raises WeightsError that names the file and what was expected of it.
     """
     path = resolve(source)
     expected = MODELS[DEFAULT_MODEL] if source == DEFAULT_MODEL else None
     tokenizer = load_tokenizer(path)
-    model = load_model(path, dtype, device, expected)
+    model = load_model(path, dtype, device, expected, max_context)
     if tokenizer.vocab_size > model.config.vocab_size:
         raise WeightsError(
             f"{path}: its tokenizer knows {tokenizer.vocab_size:,} tokens, but the model has embeddings for "
@@ -63,18 +67,19 @@ def load_model(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
     expected: ModelConfig | None = None,
+    max_context: int | None = None,
 ) -> Llama:
     """The weights of a GGUF file or folder in a new model. `expected`: the shape that it must have."""
     if path.is_dir():
         from reference_impl.checkpoints import quantized
 
         if quantized.is_quantized(path):
-            return quantized.load(path, dtype, device)
+            return quantized.load(path, dtype, device, max_context)
     config, tensors = read(path)
     if expected is not None:
         check_shape(config, expected, path)
     check_size(config, path)
-    model = Llama(config, dtype, device)
+    model = Llama(limited(config, max_context), dtype, device)
     fill(model, tensors, path)
     return model
 

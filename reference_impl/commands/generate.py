@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 from reference_impl.checkpoints.tokenizer import Tokenizer
-from reference_impl.checkpoints.weights import DEFAULT_MODEL, load
+from reference_impl.checkpoints.weights import DEFAULT_MODEL, load, load_tokenizer, resolve
 from reference_impl.commands import model_options
 from reference_impl.common import cli
 from reference_impl.decoding.sampling import SamplingParams
@@ -66,18 +66,20 @@ def main(arguments: list[str]) -> None:
 
 def _answer(device: torch.device, options: argparse.Namespace, params: SamplingParams) -> None:
     """Writes the answer; where there are several ranks, all of them make it together."""
-    dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
-    if dist.is_initialized():
-        model, tokenizer = parallel.load(options.model, dtype, device)
-        params = replace(params, seed=ranks.same_seed(params.seed))
-    else:
-        model, tokenizer = load(options.model, dtype, device)
-        model_options.quantize(model, options)
+    dtype = model_options.usable_dtype(options.dtype, device)
+    tokenizer = load_tokenizer(resolve(options.model))
     if options.chat or (tokenizer.chat_template is not None and not options.raw):
         prompt = tokenizer.apply_chat_template([{"role": "user", "content": options.prompt}])
     else:
         prompt = tokenizer.encode(options.prompt)
-    speculator = model_options.load_speculator(options, model, tokenizer, len(prompt) + options.max_tokens)
+    n_tokens = len(prompt) + options.max_tokens
+    if dist.is_initialized():
+        model = parallel.load(options.model, dtype, device, max_context=n_tokens).model
+        params = replace(params, seed=ranks.same_seed(params.seed))
+    else:
+        model = load(options.model, dtype, device, n_tokens).model
+        model_options.quantize(model, options)
+    speculator = model_options.load_speculator(options, model, tokenizer, n_tokens)
     if speculator is None:
         tokens = generate(model, prompt, params, options.max_tokens, tokenizer.eos_ids)
     else:

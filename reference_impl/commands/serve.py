@@ -11,10 +11,12 @@ import argparse
 import signal
 import socket
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from reference_impl.commands import model_options
 from reference_impl.common import cli, extras
+from reference_impl.engine.capacity import MAX_GAP
 
 if TYPE_CHECKING:
     from reference_impl.checkpoints.tokenizer import Tokenizer
@@ -33,10 +35,26 @@ def _parser() -> cli.Parser:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
     parser.add_argument("--port", type=_port, default=DEFAULT_PORT, help=f"({DEFAULT_PORT}); 0 takes a free one")
     parser.add_argument("--max-running", type=cli.whole_number, default=32, help="sequences in a batch (32)")
-    parser.add_argument("--token-budget", type=cli.whole_number, default=512, help="tokens in a forward pass (512)")
+    parser.add_argument(
+        "--max-gap",
+        type=cli.number_up_to(1e6),
+        default=MAX_GAP,
+        help=f"seconds that a pass may take, and so a running answer may pause, while prompts come ({MAX_GAP})",
+    )
+    parser.add_argument(
+        "--token-budget", type=cli.whole_number, help="tokens in a forward pass (measured, to keep --max-gap)"
+    )
     parser.add_argument("--chunk-size", type=cli.whole_number, help="prompt tokens of a request in a pass (no limit)")
+    parser.add_argument("--max-model-len", type=cli.whole_number, help="tokens of prompt and answer (the model's)")
     parser.add_argument("--kv-blocks", type=cli.whole_number, default=1024, help="blocks of the KV cache (1024)")
     parser.add_argument("--block-size", type=cli.whole_number, default=16, help="tokens in a block (16)")
+    parser.add_argument(
+        "--preemption",
+        choices=["recompute", "swap"],
+        default="recompute",
+        help="what happens to the blocks of a request that gives way: freed (default), or kept in host memory",
+    )
+    parser.add_argument("--host-blocks", type=cli.whole_number, help="blocks there, with swap (as many as --kv-blocks)")
     parser.add_argument("--queue-limit", type=cli.count, default=64, help="requests that may wait; more get 429 (64)")
     parser.add_argument("--batching", choices=["continuous", "static"], default="continuous")
     parser.add_argument("--no-prefix-sharing", action="store_true", help="compute every prompt from its first token")
@@ -85,9 +103,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _engine(options: argparse.Namespace) -> tuple[Engine, Tokenizer, str]:
-    import torch
+    from dataclasses import replace
 
     from reference_impl.checkpoints.weights import load
+    from reference_impl.engine.capacity import LEAST_BUDGET, MOST_BUDGET, measure_passes, require_memory
     from reference_impl.engine.config import EngineConfig
     from reference_impl.engine.engine import Engine, EngineStats
     from reference_impl.engine.request import FinishReason, Request
@@ -96,19 +115,34 @@ def _engine(options: argparse.Namespace) -> tuple[Engine, Tokenizer, str]:
 
     config = EngineConfig(
         max_running=options.max_running,
-        token_budget=options.token_budget,
+        token_budget=options.token_budget or max(MOST_BUDGET, options.max_running),
         chunk_size=options.chunk_size,
         batching=options.batching,
+        preemption=options.preemption,
+        host_blocks=(options.host_blocks or options.kv_blocks) if options.preemption == "swap" else 0,
         block_size=options.block_size,
         n_blocks=options.kv_blocks,
         prefix_sharing=not options.no_prefix_sharing,
         seed=options.seed,
     )
     device = model_options.usable_device(options.device)
+    dtype = model_options.usable_dtype(options.dtype, device)
+    capacity = config.n_blocks * config.block_size
     _say(f"loading {options.model} ...")
-    model, tokenizer = load(options.model, torch.float32 if device.type == "cpu" else torch.bfloat16, device)
+    # A request never has more tokens than the cache holds, and one that is not fed back.
+    model, tokenizer = load(options.model, dtype, device, min(capacity + 1, options.max_model_len or capacity + 1))
+    if options.max_model_len is not None and model.config.max_context < options.max_model_len:
+        place = "the KV cache" if model.config.max_context > capacity else "the model's context"
+        most = min(model.config.max_context, capacity)
+        raise ValueError(f"--max-model-len {options.max_model_len}: {place} holds {most} tokens")
+    require_memory(config, model.config, dtype, device)
     model_options.quantize(model, options)
-    speculator = model_options.load_speculator(options, model, tokenizer, config.n_blocks * config.block_size)
+    if options.token_budget is None:
+        cost = measure_passes(model, time.perf_counter)
+        budget = cost.tokens_within(options.max_gap, max(LEAST_BUDGET, config.max_running), config.token_budget)
+        config = replace(config, token_budget=budget)
+        _say(f"passes of at most {budget} tokens, which take about {cost.fixed + budget * cost.per_token:.3f} s")
+    speculator = model_options.load_speculator(options, model, tokenizer, capacity)
     engine = Engine.for_llama(model, config, tokenizer, strategy=speculator)
     _say("warming up ...")  # kernels are compiled at their first use
     tried = engine.run([Request(i, (i,) * 3, max_tokens=4) for i in range(min(4, options.max_running))])

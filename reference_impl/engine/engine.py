@@ -160,7 +160,7 @@ class Engine:
         n_prompt, n_answer = len(request.prompt), request.max_tokens or 1
         asked = f"request {request.id!r}: a prompt of {n_prompt} tokens and an answer of {n_answer}"
         if n_prompt + n_answer > self.max_context:
-            return f"{asked} make {n_prompt + n_answer}, but the model's context holds {self.max_context}"
+            return f"{asked} make {n_prompt + n_answer}, but the context holds {self.max_context}"
         if n_prompt + n_answer - 1 > self.cache.capacity:  # the last token of an answer is never fed back
             return f"{asked} need {n_prompt + n_answer - 1} places, but the whole KV cache has {self.cache.capacity}"
         if self.vocab_size is not None:

@@ -22,7 +22,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from reference_impl.bounds.config import MODELS, ModelConfig
 from reference_impl.checkpoints import weights
-from reference_impl.checkpoints.shape import check_shape
+from reference_impl.checkpoints.shape import check_shape, limited
 from reference_impl.common.errors import WeightsError
 from reference_impl.model.llama import Layer, Llama
 from reference_impl.parallel.sharding import rank_config, rank_slices
@@ -47,7 +47,7 @@ SPLITS = {
 class RowParallel(nn.Module):
     """A matrix split by its inputs: each rank multiplies its slice of x by its columns, and the sum is the product.
 
-    `part` may be any module that can replace `Linear`. It has no bias, which every rank would add once.
+    `part` may be any module that can replace `Linear`. A bias is added once: the other ranks have zeros in its place.
     """
 
     def __init__(self, part: nn.Module, group: Group) -> None:
@@ -59,6 +59,10 @@ class RowParallel(nn.Module):
     def weight(self) -> Tensor:
         """This rank's columns [out, in / ranks]."""
         return self.part.weight  # type: ignore[return-value]
+
+    @property
+    def bias(self) -> Tensor | None:
+        return self.part.bias  # type: ignore[return-value]
 
     def forward(self, x: Tensor) -> Tensor:
         """x [n, in / ranks], this rank's slice -> [n, out], the same on every rank."""
@@ -147,7 +151,9 @@ def slices(
     for name, value in tensors:
         stem = name.rpartition(".")[0]  # without .weight or .bias
         split = next((SPLITS[ending] for ending in SPLITS if stem.endswith(ending)), None)
-        if split is not None:
+        if split is not None and split[0] == 1 and name.endswith(".bias"):
+            value = value if rank == 0 else torch.zeros_like(value)
+        elif split is not None:
             dim, counted = split
             own, n_whole, unit = rows[counted]
             if value.dim() <= dim or value.shape[dim] != n_whole * unit:
@@ -170,12 +176,13 @@ def load(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
     group: Group = None,
+    max_context: int | None = None,
 ) -> weights.Loaded:
     """`weights.load` for a model split over the ranks of `group`: every rank calls it and gets its own part."""
     path = weights.resolve(source)
     config, tensors = weights.read(path)
     if source == weights.DEFAULT_MODEL:
         check_shape(config, MODELS[weights.DEFAULT_MODEL], path)
-    model = ParallelLlama(config, dtype, device, group)
+    model = ParallelLlama(limited(config, max_context), dtype, device, group)
     fill(model, tensors, path)
     return weights.Loaded(model, weights.load_tokenizer(path))

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from reference_impl.benchmarks import GPU_SECTIONS
-from reference_impl.benchmarks.cpu import batching, decode, memory, passes, peers, prefix, quantized, speculative
+from reference_impl.benchmarks.cpu import batching, decode, gaps, memory, passes, peers, prefix, quantized, speculative
 from reference_impl.benchmarks.cpu.setup import Bench
 from reference_impl.benchmarks.gpu import card, end_to_end, sections
 from reference_impl.benchmarks.gpu import check as gpu
@@ -297,6 +297,15 @@ def test_batching_takes_exactly_the_steps_that_paper_says() -> None:
         assert row["mean_finish_steps"] == pytest.approx(row["paper_mean_finish_steps"])
     steps = {row["batching"]: row["steps"] for row in section.rows}
     assert steps["continuous"] < steps["static"]
+    assert_sound(section)
+
+
+def test_gaps_are_measured_for_the_chosen_pass_and_for_the_largest() -> None:
+    section = gaps.run(tiny_bench())
+    budgets = [row["budget"] for row in section.rows]
+    assert budgets[-1] == 512
+    assert budgets == sorted(set(budgets))
+    assert all(0 < row["median"] <= row["longest"] <= 1e3 * row["ttft"] for row in section.rows)
     assert_sound(section)
 
 

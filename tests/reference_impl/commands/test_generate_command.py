@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from model_files import LETTERS, save_letters
 
 from reference_impl.__main__ import main
@@ -193,3 +196,39 @@ def test_a_server_refuses_a_draft_with_another_tokenizer(
     other = save_letters(tmp_path / "other", LETTERS[::-1].replace("a", "Z"))
     assert main(["serve", "--port", "0", "--model", str(folder), "--draft", str(other)]) == 2
     assert f"--draft {other}: its tokenizer is not the model's" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--kv-blocks", "1000000000000"], "a KV cache of 1,000,000,000,000 blocks of 16 tokens takes"),
+        (["--block-size", "1000000000000"], "a KV cache of 1,024 blocks of 1,000,000,000,000 tokens takes"),
+        (["--max-model-len", "40"], "--max-model-len 40: the model's context holds 32 tokens"),
+        (["--max-model-len", "30", "--kv-blocks", "1"], "--max-model-len 30: the KV cache holds 16 tokens"),
+        (["--dtype", "float16", "--device", "cpu"], "--dtype float16: works on a GPU only"),
+    ],
+)
+def test_a_server_that_cannot_be_as_asked_does_not_start(
+    folder: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    assert main(["serve", "--port", "0", "--model", str(folder), *options]) == 2
+    assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_server_takes_its_context_dtype_preemption_and_budget_from_its_options(folder: Path) -> None:
+    from reference_impl.commands import serve
+
+    options = ["--max-model-len", "20", "--dtype", "bfloat16", "--preemption", "swap", "--kv-blocks", "8"]
+    engine, _, _ = serve._engine(serve._parser().parse_args(["--model", str(folder), *options]))
+    assert engine.max_context == 20
+    assert engine.cache.storage.k.dtype is torch.bfloat16  # type: ignore[attr-defined]
+    assert (engine.config.preemption, engine.config.host_blocks) == ("swap", 8)
+    assert 32 <= engine.config.token_budget <= 512
+
+
+def test_an_absurd_context_costs_no_memory(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = shutil.copytree(folder, tmp_path / "noise")
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 10**12}))
+    options = ["--prompt", "abc", "--max-tokens", "4"]
+    assert run(capsys, "--model", str(model), *options) == run(capsys, "--model", str(folder), *options)

@@ -219,9 +219,9 @@ def test_an_answer_may_use_the_last_place_of_the_context_and_of_the_cache() -> N
 @pytest.mark.parametrize(
     ("n_prompt", "max_tokens", "reason"),
     [
-        (640, 1, "a prompt of 640 tokens and an answer of 1 make 641, but the model's context holds 640"),
-        (700, None, "a prompt of 700 tokens and an answer of 1 make 701, but the model's context holds 640"),
-        (10, 631, "a prompt of 10 tokens and an answer of 631 make 641, but the model's context holds 640"),
+        (640, 1, "a prompt of 640 tokens and an answer of 1 make 641, but the context holds 640"),
+        (700, None, "a prompt of 700 tokens and an answer of 1 make 701, but the context holds 640"),
+        (10, 631, "a prompt of 10 tokens and an answer of 631 make 641, but the context holds 640"),
         (60, 6, "a prompt of 60 tokens and an answer of 6 need 65 places, but the whole KV cache has 64"),
     ],
 )
