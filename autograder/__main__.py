@@ -9,7 +9,7 @@ import argparse
 import sys
 import warnings
 
-from autograder.commands import check, diff, doctor, grade, hints, prove, release
+from autograder.commands import check, diff, doctor, grade, hints, init, prove, release, term
 from autograder.course.course import CourseError, InfrastructureError
 from autograder.sandbox.bwrap import SandboxError
 
@@ -20,7 +20,7 @@ def main(argv: list[str] | None = None) -> int:
         prog="python -m autograder", description="Release and grade the course's exercises."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (grade, release, prove, hints, check, diff, doctor):
+    for command in (init, term, grade, release, prove, hints, check, diff, doctor):
         command.add_to(commands)
     arguments = parser.parse_args(argv)
     warnings.filterwarnings("ignore", module=r"nbgrader|sqlalchemy|traitlets|jupyter")

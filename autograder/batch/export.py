@@ -22,7 +22,8 @@ from nbgrader.api import Assignment, Gradebook, MissingEntry, Student, Submitted
 from nbgrader.plugins import ExportPlugin
 from traitlets import Dict, Unicode
 
-from autograder.course.points import Points, never_graded, waits
+from autograder.course.points import Points, course_directory, never_graded, waits
+from autograder.intake.dropped import dropped
 
 Cell = float | int | str
 Rows = Iterator[list[Cell]]
@@ -56,10 +57,9 @@ class _Table(ExportPlugin):
         return [one for one in gradebook.assignments if not wanted or one.name in wanted]
 
     def students(self, gradebook: Gradebook) -> list[Student]:
-        wanted = {str(name) for name in self.student}
-        return sorted(
-            (one for one in gradebook.students if not wanted or one.id in wanted), key=lambda one: str(one.id)
-        )
+        wanted, gone = {str(name) for name in self.student}, dropped(Path(course_directory(self).root))
+        found = [one for one in gradebook.students if (one.id in wanted if wanted else one.id not in gone)]
+        return sorted(found, key=lambda one: str(one.id))
 
     def total(self, gradebook: Gradebook, assignment: str, student: str) -> Cell:
         """Points after lateness; what stands in their place while there are none."""

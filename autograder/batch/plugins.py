@@ -9,6 +9,7 @@ from traitlets.config import Config
 
 from autograder.course.hand_grades import SaveGrades
 from autograder.intake import handin
+from autograder.intake.dropped import dropped
 
 
 def use(config: Config, root: Path) -> None:
@@ -19,3 +20,5 @@ def use(config: Config, root: Path) -> None:
     config.GenerateFeedback.force = True  # a page that exists may tell of older grades
     config.ExchangeFactory.release_feedback = "autograder.feedback.release_feedback.ReleaseFeedback"
     config.ExportApp.plugin_class = "autograder.export.Grades"
+    if gone := dropped(root):
+        config.CourseDirectory.student_id_exclude = ",".join(sorted(gone))

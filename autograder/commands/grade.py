@@ -22,6 +22,7 @@ from autograder.batch.scores import Result
 from autograder.commands import options
 from autograder.course import CONFIG
 from autograder.course.course import Course, CourseError, check_switched_on, demand, fingerprint, open_nbgrader
+from autograder.intake.dropped import dropped
 from autograder.intake.text import clip, visible
 from autograder.proof import release
 
@@ -159,7 +160,8 @@ def grade_class(root: Path, assignment: str, plan: Plan | None = None, say: Say 
     course.source(assignment)
     api = open_nbgrader(course, root)
     check_switched_on(api, root)
-    students = sorted(path.parent.name for path in root.glob(f"submitted/*/{assignment}"))
+    gone = dropped(root)
+    students = sorted(name for path in root.glob(f"submitted/*/{assignment}") if (name := path.parent.name) not in gone)
     if not students:
         where = root / "submitted" / "STUDENT" / assignment
         raise CourseError(f"nothing is collected: no folder {where} (first: nbgrader collect {assignment})")

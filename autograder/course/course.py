@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nbgrader.apps import NbGraderAPI
+    from traitlets.config import Config
 
 from autograder.course import CONFIG
 
@@ -67,10 +68,20 @@ def fingerprint(*paths: Path) -> str:
     return digest.hexdigest()
 
 
+def load_config(root: Path) -> Config:
+    """What a course's `nbgrader_config.py` sets, with the folder as it is now. Raises CourseError if there is none."""
+    from traitlets.config import PyFileConfigLoader
+
+    if not (root / CONFIG).is_file():
+        raise CourseError(f"no course here: {root / CONFIG} is missing")
+    config = PyFileConfigLoader(CONFIG, path=str(root.resolve())).load_config()
+    config.CourseDirectory.root = str(root.resolve())
+    return config
+
+
 def open_nbgrader(course: Course, work: Path) -> NbGraderAPI:
     """nbgrader's API (`NbGraderAPI`) on the course directory `work`, made ready if need be; logs to `work`."""
     from nbgrader.apps import NbGraderAPI
-    from traitlets.config import PyFileConfigLoader
 
     from autograder.course import exchange, gradebook
 
@@ -80,8 +91,7 @@ def open_nbgrader(course: Course, work: Path) -> NbGraderAPI:
         shutil.copyfile(course.root / CONFIG, work / CONFIG)
     if (course.root / "hints").is_dir() and not work.samefile(course.root):
         shutil.copytree(course.root / "hints", work / "hints", dirs_exist_ok=True)
-    config = PyFileConfigLoader(CONFIG, path=str(work)).load_config()
-    config.CourseDirectory.root = str(work.resolve())
+    config = load_config(work)
     config.NotebookExporter.optimistic_validation = True  # once after all steps instead of after each
     if config.Exchange.get("root"):
         exchange.make(Path(config.Exchange.root))
