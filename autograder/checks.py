@@ -9,12 +9,13 @@ texts are always shown: `what` names what is checked, and `think_of` says what k
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 _SHOWN = 240  # characters of a value in a message
 _MINUS_ZERO = re.compile(r"(?<![\w.+-])-(?=0\.0+(?![\w.]))")  # the sign of a printed -0.00
 _thought = ""
+_in_place = False
 _KINDS = {"b": "booleans", "i": "integers", "u": "integers", "f": "floating-point numbers"}
 
 
@@ -108,6 +110,27 @@ def think_of(sentence: str) -> None:
 def thought() -> str:
     """The sentence of the last `think_of`; empty if there is none."""
     return _thought
+
+
+@contextlib.contextmanager
+def arguments_in_place() -> Iterator[None]:
+    """Let a learner's function change the arguments that a call in the block gives it.
+
+    In a graded run a function gets copies, so a list that it empties stays full for the rest of the test. A test that
+    asks whether a function leaves its arguments alone, or that wants them changed, makes the call in this block. In a
+    notebook a function gets the objects themselves anyway.
+    """
+    global _in_place
+    before, _in_place = _in_place, True
+    try:
+        yield
+    finally:
+        _in_place = before
+
+
+def changes_arguments() -> bool:
+    """Whether calls may change their arguments now, as in a block of `arguments_in_place`."""
+    return _in_place
 
 
 def seed_for_this_run(default: int) -> int:

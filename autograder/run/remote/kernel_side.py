@@ -175,9 +175,10 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
             return {"refused": "it returned " + str(error)}
         except Exception as error:
             return {"refused": f"it returned a {type(value).__name__} that cannot be read ({type(error).__name__})"}
+    told = ("l", "t", "s", "d", "a", "T", "Y", "g") if request["in_place"] else ("g",)
     try:
-        answer["changed"] = [[i, now] for i, was in enumerate(given) if (now := _now(args[i], was)) is not None]
-        changed = {name: _now(kwargs[name], was) for name, was in named.items()}
+        answer["changed"] = [[i, now] for i, was in enumerate(given) if (now := _now(args[i], was, told)) is not None]
+        changed = {name: _now(kwargs[name], was, told) for name, was in named.items()}
         answer["changed_kwargs"] = {name: now for name, now in changed.items() if now is not None}
     except wire.WireError as error:
         return {"refused": "it put into one of its arguments " + str(error)}
@@ -194,9 +195,9 @@ def _put_back() -> None:
     _replaced.clear()
 
 
-def _now(value: Any, was: Any) -> Any:
-    """The argument as it is now, if it can change and did."""
-    if type(was) is not list or was[0] not in ("l", "t", "s", "d", "a", "T", "Y", "g"):
+def _now(value: Any, was: Any, told: tuple[str, ...]) -> Any:
+    """The argument as it is now, if it has changed and is of a kind of which the other side is told."""
+    if type(was) is not list or was[0] not in told:
         return None
     now = wire.encode(value, _refer)
     return now if now != was else None

@@ -2,8 +2,10 @@
 
 A call gives back either a plain value, checked and copied, or a handle on an object that stays in the kernel. A handle
 can be called and its attributes read; it is equal to nothing and is no number, so a class with an `__eq__` of its own
-decides no test. Arguments that the call changed in place are changed here too, and a function given as an argument runs
-here when the learner's code calls it.
+decides no test. Arguments are copied for each call, so nothing that the learner's code does to them changes what the
+test compares with later; a test that looks for such a change asks for it (`checks.arguments_in_place`). A random
+generator is the exception: it goes on where the call left it. A function given as an argument runs here when the
+learner's code calls it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from autograder import checks
 from autograder.intake.text import clip
 from autograder.run.remote import wire
 
@@ -74,12 +77,15 @@ class Kernel:
         except wire.WireError as error:
             raise TypeError(f"an argument of {what} cannot be sent to the learner's code: {error}") from None
         self._own_error = None
-        answer = self._ask({"op": op, "ref": number, "args": given, "kwargs": named, **more}, what)
+        in_place = checks.changes_arguments()
+        request = {"op": op, "ref": number, "args": given, "kwargs": named, "in_place": in_place, **more}
+        answer = self._ask(request, what)
         try:
-            for position, now in _list(answer.get("changed", [])):
-                _update(args[position], self._decode(now))
-            for name, now in _dict(answer.get("changed_kwargs", {})).items():
-                _update(kwargs[name], self._decode(now))
+            changed = [(args[position], now) for position, now in _list(answer.get("changed", []))]
+            changed += [(kwargs[name], now) for name, now in _dict(answer.get("changed_kwargs", {})).items()]
+            for old, now in changed:
+                if in_place or wire.plain_generator(old):
+                    _update(old, self._decode(now))
             if "value" in answer:
                 return self._decode(answer["value"])
             raised = self._error(_dict(answer.get("raised")), what)

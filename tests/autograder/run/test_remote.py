@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from autograder.checks import CheckError, check_equal, check_raises
+from autograder.checks import CheckError, arguments_in_place, check_equal, check_raises
 from autograder.run.remote import wire
 from autograder.run.remote.proxy import RemoteError
 
@@ -220,13 +220,46 @@ def test_an_object_of_a_learners_class_is_equal_to_nothing() -> None:
         assert names.listed() == [1, 2]
 
 
-def test_arguments_that_a_call_changes_are_changed_here_and_keep_their_identity() -> None:
-    names = FakeKernel(
-        "def f(items, cache, table):\n    items.append(3)\n    cache[0][1] = 7\n    table['b'] = 2"
-    ).names()
+CHANGES = """
+kept = []
+
+def f(items, cache, table):
+    kept.append(items)
+    items.append(3)
+    cache[0][1] = 7
+    table["b"] = 2
+    for earlier in kept:
+        earlier.clear()
+"""
+
+
+def test_a_learner_who_keeps_and_changes_arguments_changes_nothing_that_the_test_holds() -> None:
+    names = FakeKernel(CHANGES).names()
     items, inner, table = [1], np.zeros(3), {"a": 1}
     cache = [inner, 5]
-    names.f(items, cache, table=table)
+    for _ in range(2):
+        names.f(items, cache, table=table)
+    assert (items, cache, table) == ([1], [inner, 5], {"a": 1})
+    assert inner.tolist() == [0, 0, 0]
+
+
+def test_an_answer_that_tells_of_changes_which_nobody_asked_for_changes_nothing() -> None:
+    kernel = FakeKernel("def f(items):\n    return 0")
+    names, items = kernel.names(), [1, 2]
+    kernel.answer = lambda text: '{"value": 0, "changed": [[0, ["l", []]]]}'  # type: ignore[method-assign]
+    assert names.f(items) == 0
+    assert items == [1, 2]
+    with arguments_in_place():
+        assert names.f(items) == 0
+    assert items == []
+
+
+def test_where_a_test_asks_for_it_arguments_that_a_call_changes_are_changed_here_and_keep_their_identity() -> None:
+    names = FakeKernel(CHANGES.replace("earlier.clear()", "pass")).names()
+    items, inner, table = [1], np.zeros(3), {"a": 1}
+    cache = [inner, 5]
+    with arguments_in_place():
+        names.f(items, cache, table=table)
     assert items == [1, 3]
     assert inner.tolist() == [0, 7, 0]
     assert cache[0] is inner
@@ -323,7 +356,7 @@ def test_a_kernel_that_lies_only_fails_the_check(lie: str) -> None:
     kernel = FakeKernel("def f(x): return x")
     names = kernel.names()
     kernel.answer = lambda text: lie  # type: ignore[method-assign]
-    with pytest.raises(Exception) as caught:  # noqa: PT011
+    with pytest.raises(Exception) as caught, arguments_in_place():  # noqa: PT011
         assert names.f((1, 2)) == (1, 2)
     assert isinstance(caught.value, RemoteError) or str(caught.value) == "X: "
 
