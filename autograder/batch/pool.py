@@ -2,8 +2,8 @@
 
 Importing nbgrader costs seconds, so it is done once, in a process that the others are forked from (this
 one, or a helper where this one has threads); each worker then takes one piece after another. A worker that dies or
-takes too long costs its piece a second try, and then a reason; it never costs the batch. Workers end with the process
-that started them, even if that one is killed.
+takes too long costs its piece a second try, alone and after all others, and then a reason; it never costs the batch.
+Workers end with the process that started them, even if that one is killed.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ def run(
     When the iteration is left, by an exception or an interrupt too, every worker is ended.
     """
     waiting = deque((piece, 1) for piece in pieces)
+    again: deque[tuple[Any, int]] = deque()  # second tries, each alone when everything else is done
     context: Any
     if threading.active_count() == 1:
         context = multiprocessing.get_context("fork")
@@ -81,7 +82,9 @@ def run(
         context.set_forkserver_preload(PRELOAD)
     workers: list[_Worker] = []
     try:
-        while waiting or any(worker.piece is not None for worker in workers):
+        while waiting or again or any(worker.piece is not None for worker in workers):
+            if again and not waiting and all(worker.piece in (None, _STARTING) for worker in workers):
+                waiting.append(again.popleft())
             while waiting and len(workers) < jobs:
                 workers.append(_start(context, work, dict(environment), workers))
             for worker in workers:
@@ -116,7 +119,7 @@ def run(
                     worker.end()
                     workers.remove(worker)
                 if ended and worker.attempt < _TRIES:
-                    waiting.append((piece, worker.attempt + 1))
+                    again.append((piece, worker.attempt + 1))
                 elif ended:
                     yield piece, Lost(ended)
     finally:

@@ -26,9 +26,11 @@ from traitlets import Integer
 from autograder.course import kernelspec, seeds, source
 from autograder.feedback import messages
 from autograder.intake.text import clip, visible
+from autograder.run.budget import InterruptedRunError
 from autograder.run.learner import Answer, Learner
 from autograder.run.outputs import Outputs
 from autograder.run.remote.grader import Grader
+from autograder.run.slot import slot
 
 
 class SandboxedExecute(Execute):
@@ -48,7 +50,11 @@ class SandboxedExecute(Execute):
     ).tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: Any = None, km: Any = None) -> tuple[NotebookNode, Any]:
-        """Run all code cells and put in their outputs. Raises RuntimeError if the source notebook cannot be read."""
+        """Run all code cells and put in their outputs. Raises RuntimeError if the source notebook cannot be read.
+
+        A run that the machine starved or killed is repeated once, while nothing else of the course is run. Raises
+        InterruptedRunError if that run is starved too.
+        """
         about = resources["nbgrader"]
         course = self._course()
         folder = Path(course.format_path(course.source_directory, ".", about["assignment"]))
@@ -61,15 +67,36 @@ class SandboxedExecute(Execute):
         seed = self.seed
         if seed is None:
             seed = seeds.seed(Path(course.root), about["assignment"], about["notebook"], about["student"], *code)
+        root = Path(course.root)
+        try:
+            with slot(root):
+                about_run = self._run_cells(nb, resources, known, folder, seed)
+        except InterruptedRunError as error:
+            self.log.warning("%s; it is run again, alone", error)
+            with slot(root, alone=True):
+                about_run = self._run_cells(nb, resources, known, folder, seed, last=True)
+            about_run["repeated"] = str(error)
+        nb.metadata["autograder"] = {
+            **nb.metadata.get("autograder", {}),
+            "seed": seed,
+            **about_run,
+        }
+        nb.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
+        return nb, resources
+
+    def _run_cells(
+        self, nb: NotebookNode, resources: Any, known: source.Source, folder: Path, seed: int, last: bool = False
+    ) -> dict[str, Any]:
+        """Run the cells once; returns what that took. `last`: this run is not repeated."""
         learner = Learner(
-            self.kernel_name or kernelspec.ensure(Path(course.root)),  # never in a kernel without a sandbox by default
+            self.kernel_name or kernelspec.ensure(Path(self._course().root)),  # by default never without a sandbox
             Path(resources["metadata"]["path"] or "."),
             list(self.extra_arguments),
             self.config,
             self.startup_timeout,
         )
         grader = Grader(folder, seed, self.test_memory, sorted(known.imported))
-        run = _Run(self, known, learner, grader)
+        run = _Run(self, known, learner, grader, last)
         try:
             learner.start()
             for cell in nb.cells:
@@ -79,16 +106,12 @@ class SandboxedExecute(Execute):
         finally:
             learner.stop()
             grader.stop()
-        nb.metadata["autograder"] = {
-            **nb.metadata.get("autograder", {}),
-            "seed": seed,
+        return {
             "seconds": round(self.budget - run.left, 3),
             "restarts": run.restarted,
             "cells": [asdict(record) for record in run.records],
             **usage,
         }
-        nb.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
-        return nb, resources
 
     def _course(self) -> CourseDirectory:
         owner: Any = self
@@ -116,8 +139,10 @@ class Record:
 class _Run:
     """One notebook's way through its cells."""
 
-    def __init__(self, settings: SandboxedExecute, known: source.Source, learner: Learner, grader: Grader) -> None:
-        self.settings, self.known, self.learner, self.grader = settings, known, learner, grader
+    def __init__(
+        self, settings: SandboxedExecute, known: source.Source, learner: Learner, grader: Grader, last: bool
+    ) -> None:
+        self.settings, self.known, self.learner, self.grader, self.last = settings, known, learner, grader, last
         self.left = float(settings.budget)
         self._output_left = settings.output_bytes
         self.restarted: list[str] = []
@@ -249,14 +274,20 @@ class _Run:
         return ""
 
     def _spend(self, work: Any) -> Any:
-        """Do `work(seconds)` within the time of a cell and of the notebook."""
+        """Do `work(seconds)` within the time of a cell and of the notebook. Raises InterruptedRunError.
+
+        A notebook may kill its own kernel, so a kernel that is killed in the last run too counts as ended by itself.
+        """
         limit = self.settings.timeout
         seconds = self.left if limit is None or limit < 0 else min(float(limit), self.left)
         clock = self.learner.deadline(seconds)
-        try:
-            return work(seconds)
-        finally:
-            self.left -= clock.spent()
+        result = work(seconds)
+        if clock.starved() or self.learner.lost_to == "starved":
+            raise InterruptedRunError(f"cell {self.records[-1].name} got too little of a processor to be judged")
+        if self.learner.lost_to == "killed" and not self.last:
+            raise InterruptedRunError(f"the kernel was killed in cell {self.records[-1].name}")
+        self.left -= clock.spent()
+        return result
 
     def _because(self, error: dict[str, str]) -> str:
         """Why a name is missing, if the cell that should define it failed."""

@@ -63,6 +63,7 @@ class Learner:
         self._line: socket.socket | None = None
         self._name = ""  # of the module in the kernel
         self._gone = "there is no kernel"
+        self.lost_to = ""  # what outside may have ended the last kernel that was lost: "starved", "killed" or nothing
         self._heard = False  # whether outputs arrive
         self._request = ""  # the request in which the kernel answers the tests
 
@@ -283,8 +284,10 @@ class Learner:
 
     def _give_reason(self) -> None:
         """Note why the kernel was lost."""
-        reason = getattr(self._manager.provisioner, "reason", lambda: "")
+        provisioner = self._manager.provisioner
+        reason = getattr(provisioner, "reason", lambda: "")
         self._gone = f"the kernel was lost: {reason() or 'it ended by itself'}"
+        self.lost_to = getattr(provisioner, "from_outside", lambda: "")()
 
     def _listen(
         self, request: str, deadline: Deadline, outputs: Outputs, patience: float = 2.0

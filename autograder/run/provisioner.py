@@ -52,6 +52,7 @@ class SandboxProvisioner(LocalProvisioner):
     _folder: Path | None = None
     _usage = Usage()
     _reason = ""
+    _from_outside = ""
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
         """Choose sockets in a folder with a short path. Raises SandboxError where no sandbox works."""
@@ -89,7 +90,7 @@ class SandboxProvisioner(LocalProvisioner):
                 files={_CONNECTION: json.dumps(connection)},
             )
             self.box = warm_kernels.start(job) or launch.start(job)
-        self._reason = ""
+        self._reason = self._from_outside = ""
         self.process = self.box.process  # type: ignore[assignment]  # has what is used of Popen
         self.pid = self.pgid = self.box.process.pid
         self.cwd = kwargs.get("cwd")
@@ -118,6 +119,10 @@ class SandboxProvisioner(LocalProvisioner):
         """Why the kernel ended, in words for a learner; empty if it runs or was shut down."""
         return self._reason or (self.box.reason() if self.box else "")
 
+    def from_outside(self) -> str:
+        """What outside may have ended the kernel; see Sandbox.from_outside."""
+        return self._from_outside or (self.box.from_outside() if self.box else "")
+
     async def wait(self) -> int | None:
         code = await super().wait()
         self._close()
@@ -142,7 +147,9 @@ class SandboxProvisioner(LocalProvisioner):
 
     def _close(self) -> None:
         if self.box is not None:
-            self._reason = self.box.reason() if self.box.process.returncode not in (0, None) else ""
+            ended = self.box.process.returncode not in (0, None)
+            self._reason = self.box.reason() if ended else ""
+            self._from_outside = self.box.from_outside() if ended else ""
             self._usage = self.box.stop()
             self.box = None
 

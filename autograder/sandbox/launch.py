@@ -26,6 +26,7 @@ from autograder.sandbox.interpreter import this_python
 from autograder.sandbox.limits import Group, Limits, Usage, make_group, without_group
 from autograder.sandbox.watch import Watch
 
+_KILLED = (-9, 137)  # exit statuses after SIGKILL
 _CONFIRMED: list[str] = []  # what is enforced, once that was proved
 
 
@@ -100,11 +101,20 @@ class Sandbox:
             return ""
         if self.usage().memory_kills:
             return f"it was stopped because it used more than the {size(self.limits.memory)} of memory it may use"
-        if code in (-9, 137):
+        if code in _KILLED:
             return "it was killed"
         if code in (-24, 152):  # SIGXCPU
             return f"it was stopped because it used more than {self.limits.cpu_seconds} seconds of processor time"
         return f"it ended by itself, with exit status {code}"
+
+    def from_outside(self) -> str:
+        """What outside may have ended it: "starved" by the far limit on the clock, "killed", or empty for neither.
+
+        A program can also kill itself, which looks the same as being killed.
+        """
+        if self._watch.reason:
+            return "starved" if self._watch.starved else ""
+        return "killed" if self.process.poll() in _KILLED and not self.usage().memory_kills else ""
 
     def words(self) -> str:
         """The last of what it wrote on standard error."""

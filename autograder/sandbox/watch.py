@@ -27,6 +27,7 @@ class Watch(threading.Thread):
         super().__init__(daemon=True, name="sandbox-watch")
         self.pid, self.group, self.limits = pid, group, limits
         self.reason = ""
+        self.starved = False  # whether it ended the sandbox for the time on the clock
         self._kill, self._end = kill, threading.Event()
         self._lock = threading.Lock()
         self._last, self._begin = Usage(), time.monotonic()
@@ -71,6 +72,7 @@ class Watch(threading.Thread):
 
     def _passed(self) -> str:
         if time.monotonic() - self._begin > self.limits.wall_seconds:
+            self.starved = True
             return f"it was stopped because it ran for more than {self.limits.wall_seconds} seconds"
         usage = self.usage()
         if usage.cpu_seconds > self.limits.cpu_seconds:

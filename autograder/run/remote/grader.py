@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from autograder.run.budget import InterruptedRunError
 from autograder.run.learner import Answer, Learner, LineError
 from autograder.run.remote import forks
 from autograder.run.remote.link import Link, LinkError
@@ -29,7 +31,7 @@ class Grader:
 
     def run(self, message: dict[str, Any], seconds: float, learner: Learner) -> tuple[dict[str, Any], Answer | None]:
         """Run a cell there. Returns what grader_process says of it, or an error; and what ended the learner's kernel or
-        its time meanwhile."""
+        its time meanwhile. Raises InterruptedRunError if something killed the process."""
         if self._process is None:
             self._start()
         assert self._link is not None
@@ -55,6 +57,8 @@ class Grader:
         except LinkError as error:
             late = deadline.left() <= 0
             code = self.stop()
+            if not late and code == -signal.SIGKILL:
+                raise InterruptedRunError("the process that runs the tests was killed") from error
             why = f"did not end within {seconds:.3g} seconds" if late else f"ended its process ({error}, status {code})"
             return {"type": "done", "error": {"ename": "TestEnded", "evalue": f"the test {why}"}}, failure
 

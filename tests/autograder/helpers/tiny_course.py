@@ -20,7 +20,7 @@ CANARY = "CANARY-7f3a"  # stands in hidden tests only
 
 SETUP = """import numpy as np
 
-from autograder.checks import check_equal, check_raises, random_inputs"""
+from autograder.checks import arguments_in_place, check_equal, check_raises, random_inputs"""
 
 ANSWERS = {
     "double": "def double(x):\n    return 2 * x",
@@ -86,7 +86,9 @@ right = [int(2 * (u >= 0.5)) if i % 2 else 1 for i, u in enumerate(np.random.def
 check_equal(sample(model, rng, 5), right, what="sample")
 check_equal(len(calls), 5, what="calls of the model")""",
     "test-extend": """cache = [1, 2]
-assert extend(cache, 3) == [1, 2, 3], "extend([1, 2], 3) should be [1, 2, 3]"
+with arguments_in_place():
+    longer = extend(cache, 3)
+assert longer == [1, 2, 3], "extend([1, 2], 3) should be [1, 2, 3]"
 assert cache == [1, 2], "the old cache was changed"
 ### BEGIN HIDDEN TESTS
 longer = extend(["{CANARY}"], 7)

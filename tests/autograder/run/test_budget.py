@@ -44,6 +44,23 @@ def test_waiting_for_a_processor_costs_nothing(
     assert deadline.left() == pytest.approx(60 - spent)
 
 
+@pytest.mark.parametrize(
+    ("wall", "cpu", "waited", "starved"),
+    [
+        (1800, 1.3, 1790, True),  # a second of processor time in half an hour
+        (1790, 1.3, 1780, False),  # the ceiling is not reached
+        (60, 0, 0, False),  # a cell that sleeps ends by its own time
+        (1800, 61, 1790, False),  # it has used its own time as well
+    ],
+)
+def test_a_submission_starves_when_the_far_ceiling_ends_its_time_before_its_own(
+    world: Any, wall: float, cpu: float, waited: float, starved: bool
+) -> None:
+    deadline = Deadline(60, world.usage)
+    world.wall, world.cpu, world.waited = wall, cpu, waited
+    assert deadline.starved() is starved
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Object of type")
 @pytest.mark.parametrize("word", ["exit()", "quit"])
