@@ -6,6 +6,7 @@ That each limit holds is tested in test_doctor.py. These tests need bubblewrap a
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from autograder.commands import doctor
 from autograder.course import kernelspec
-from autograder.sandbox import contents, entry, interpreter, launch, limits
+from autograder.sandbox import bwrap, contents, entry, interpreter, launch, limits
 from autograder.sandbox.launch import Job, SandboxError
 
 SMALL = limits.Limits(memory=2**30, processes=64, wall_seconds=60, cpu_seconds=60)
@@ -224,6 +226,72 @@ def test_the_system_call_filter_is_well_formed_for_both_architectures() -> None:
         for at, (_, _, if_true, if_false, *_) in enumerate(instructions):  # every jump lands inside
             assert at + 1 + max(if_true, if_false) < len(instructions) or instructions[at][0] == 0x06
     assert entry.seccomp_program("unknown") is None
+
+
+def test_each_call_that_the_filter_names_is_refused() -> None:
+    machine = os.uname().machine
+    calls = entry._REFUSED[machine] | entry._REFUSED_EVERYWHERE
+    code = f"""
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+new_user = 0x10000000 | 17  # and SIGCHLD, as fork() asks for
+tried = [(name, call, 0) for name, call in {calls}.items()] + [("clone", {entry._CLONE[machine]}, new_user)]
+for name, call, first in tried:
+    if libc.syscall(call, first, 0, 0, 0, 0) != -1 or ctypes.get_errno() != 1:
+        print(name)
+"""
+    assert run(code) == ("", "", "")
+
+
+def test_there_is_no_terminal_to_push_keys_into() -> None:
+    code = """
+import fcntl
+for name in ("/dev/tty", "/dev/console", "/dev/stdin"):
+    for call in (0x5412, 0x541C):  # TIOCSTI, TIOCLINUX
+        try:
+            with open(name) as terminal:
+                fcntl.ioctl(terminal, call, b"x")
+            print(name, "took a key")
+        except OSError:
+            pass
+"""
+    assert run(code) == ("", "", "")
+
+
+def test_no_open_folder_is_handed_in() -> None:
+    code = """
+import os, stat
+for number in range(3, 256):
+    try:
+        kind = os.fstat(number).st_mode
+    except OSError:
+        continue
+    if stat.S_ISDIR(kind):
+        print(number)
+"""
+    assert run(code) == ("", "", "")
+
+
+def test_no_mount_point_lies_in_a_folder_that_a_program_can_fill(tmp_path: Path) -> None:
+    """Else a link in that folder could lead bubblewrap, which makes mount points as the grader, out of the sandbox."""
+    job = Job([sys.executable, "-c", "pass"], SMALL, inputs=tmp_path)
+    arguments = bwrap.arguments(job, tmp_path, interpreter.this_python(), own_user=True)
+    made = [arguments[at + 2] for at, word in enumerate(arguments) if word in ("--ro-bind", "--bind", "--symlink")]
+    made += [arguments[at + 1] for at, word in enumerate(arguments) if word in ("--tmpfs", "--dir")]
+    assert contents.FILES in made
+    filled = (f"{contents.FILES}/", f"{entry.SCRATCH}/", "/dev/shm/", "/tmp/")
+    below_tmp = [str(folder) for folder in interpreter.this_python().folders if str(folder).startswith("/tmp/")]
+    assert [place for place in made if place.startswith(filled) and place not in below_tmp] == []
+
+
+def test_each_public_escape_names_tests_and_probes_that_exist() -> None:
+    text = (Path(launch.__file__).parent / "README.md").read_text(encoding="utf-8").partition("## Public escapes")[2]
+    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    named = set(re.findall(r"`(test_\w+)`", text))
+    assert len(named) >= 10
+    assert [name for name in sorted(named) if f"def {name}(" not in tests] == []
+    probes = {probe.__name__ for probe in doctor.PROBES}
+    assert set(re.findall(r"probe `(\w+)`", text)) - probes == set()
 
 
 def test_it_works_for_an_ordinary_user_too() -> None:
