@@ -67,7 +67,7 @@ def furnish(folder: Path, job: Job, outside: int | None, alive: int | None = Non
     }
     if _counts_by_namespace():
         rlimits["RLIMIT_NPROC"] = limits.processes
-    orders = {
+    orders: entry.Orders = {
         "alive": alive,
         "handed": list(job.handed),
         "become": outside,

@@ -21,7 +21,7 @@ import signal
 import struct
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn, TypedDict
 
 ORDERS = "/run/sandbox/job.json"
 INPUTS = "/run/sandbox/inputs"
@@ -69,6 +69,16 @@ _ARCHITECTURE = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}
 _FAMILIES = (1, 2, 10, 16)  # unix, IPv4, IPv6, netlink
 
 
+class Orders(TypedDict):
+    """What the sandbox is to run, and how; written by `contents.furnish`."""
+
+    argv: list[str]
+    rlimits: dict[str, int]  # name in `resource` -> limit of each process
+    become: int | None  # the user outside that user USER stands for, if the sandbox starts as root
+    handed: list[int]  # numbers of the open files to hand over
+    alive: int | None  # a pipe that ends with the grader
+
+
 def main() -> None:
     orders = read_orders()
     confine(orders)
@@ -77,9 +87,9 @@ def main() -> None:
     supervise(orders["argv"], orders["alive"])
 
 
-def read_orders() -> dict[str, Any]:
+def read_orders() -> Orders:
     with open(ORDERS, encoding="utf-8") as file:
-        orders: dict[str, Any] = json.load(file)
+        orders: Orders = json.load(file)
     return orders
 
 
@@ -91,7 +101,7 @@ def stop_if_alone(alive: int | None) -> None:
         os.close(alive)
 
 
-def confine(orders: dict[str, Any], mapped: Callable[[], bool] | None = None) -> None:
+def confine(orders: Orders, mapped: Callable[[], bool] | None = None) -> None:
     """Give up for good what a learner's program must not have. `mapped` is for `become`."""
     os.umask(0o022)
     with open("/proc/self/oom_score_adj", "w") as file:

@@ -24,7 +24,7 @@ import signal
 import socket
 import struct
 import sys
-from typing import Any
+from typing import TypedDict
 
 if __package__:
     from autograder.sandbox import entry
@@ -39,6 +39,13 @@ _NEW = 0x0002_0000 | 0x0400_0000 | 0x0800_0000 | 0x4000_0000  # mounts, host nam
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 1, 2, 4, 8, 32
 _MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 16384, 1 << 18
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
+
+
+class Request(TypedDict):
+    """What a new kernel is asked for; sent by `warm_kernels`."""
+
+    folder: str  # its own, in YARD
+    scratch: int  # bytes
 
 
 def main(modules: list[str]) -> None:
@@ -154,7 +161,7 @@ def _kernel(ask: int, answer: int, handed: list[int]) -> None:
         os._exit(code)
 
 
-def _mount(request: dict[str, Any]) -> None:
+def _mount(request: Request) -> None:
     """The file system as this kernel sees it: its own files, sockets, scratch and processes, and nobody else's."""
     mine, careful = f"{YARD}/{request['folder']}", _MS_NOSUID | _MS_NODEV
     _do_mount("none", "/", "", _MS_REC | _MS_PRIVATE)

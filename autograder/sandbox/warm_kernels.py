@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO
 
 from autograder.sandbox import bwrap, contents, entry, launch
-from autograder.sandbox.fork_server import SOCKET, YARD
+from autograder.sandbox.fork_server import SOCKET, YARD, Request
 from autograder.sandbox.interpreter import this_python
 from autograder.sandbox.limits import Limits, make_group
 
@@ -191,10 +191,7 @@ _KERNEL_MODULES = (
 
 def _fork(yard: Path, folder: Path, job: launch.Job, entries: list[Path], stdout: int) -> Fork:
     """Ask for a process, put the first one of its namespaces into the control group, and let it go on."""
-    request = {
-        "folder": folder.name,
-        "scratch": job.limits.scratch,
-    }
+    request: Request = {"folder": folder.name, "scratch": job.limits.scratch}
     with contextlib.ExitStack() as on_error, socket.socket(socket.AF_UNIX) as opened, contextlib.ExitStack() as always:
         errors, writer = os.pipe()
         always.callback(os.close, writer)
