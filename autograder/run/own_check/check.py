@@ -14,7 +14,7 @@ import re
 import shlex
 import time
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from autograder.course import model_answers
 from autograder.course.course import CourseError
@@ -95,6 +95,22 @@ def _as_traced(source: str) -> str:
         return source
 
 
+class _Frame(TypedDict):
+    """A frame of an error, as `last_error.report` tells it."""
+
+    cell: str  # the cell's text
+    function: str
+    line: int
+    code: str  # that line
+    input: str  # the arguments of the call made in it
+
+
+class _LastError(TypedDict, total=False):
+    type: str
+    frames: list[_Frame]  # outermost first
+    syntax: tuple[int, str, str]  # of a SyntaxError: line, code, text
+
+
 class _Run:
     """One notebook's way through its cells."""
 
@@ -162,7 +178,7 @@ class _Run:
                     break
         return "" if self.left > 0 else f"the cells before took all of the {self.budget:g} seconds for a notebook"
 
-    def _last_error(self) -> dict[str, Any]:
+    def _last_error(self) -> _LastError:
         """What the kernel remembers of the last error (see last_error.py); empty if it cannot say."""
         from autograder.run.outputs import Outputs
 
@@ -173,7 +189,7 @@ class _Run:
             return {}
         self.learner.run(f"exec(__import__('base64').b64decode('{coded}').decode(), {{}})", 10, outputs)
         try:
-            found = json.loads(outputs.text())
+            found: _LastError = json.loads(outputs.text())
         except ValueError:
             return {}
         return found if isinstance(found, dict) else {}
@@ -189,8 +205,8 @@ class _Run:
         if error.get("type") != name:
             error = {}
         if found := re.search(r" \(<tokenize>, line (\d+)\)$", text):  # raised before Python saw the cell
-            line = cell.source.splitlines()[int(found[1]) - 1].strip()
-            return f"{name}: {text[: found.start()]} (line {found[1]} of this cell: {line})"
+            code = cell.source.splitlines()[int(found[1]) - 1].strip()
+            return f"{name}: {text[: found.start()]} (line {found[1]} of this cell: {code})"
         if "syntax" in error:
             line, code, text = error["syntax"]
             return f"{name}: {text} (line {line} of this cell: {code})"
@@ -215,10 +231,11 @@ class _Run:
         at = f" (line {own['line']} of this cell: {own['code']})" if own else ""
         return f"{name}: {text}".rstrip(": ") + because + at
 
-    def _frames(self, frames: list[Any], cell: Cell) -> tuple[list[Any], Any, str]:
+    def _frames(self, frames: list[_Frame], cell: Cell) -> tuple[list[_Frame], _Frame | None, str]:
         """The frames in learner's functions; `cell`'s own frame before them; the arguments of the call from there."""
-        theirs: list[Any] = []
-        own, given = None, ""
+        theirs: list[_Frame] = []
+        own: _Frame | None = None
+        given = ""
         for frame in frames:
             home = self._by_text.get(frame["cell"].strip())
             if home is not None and not home.ours and frame["function"] != "<module>":
