@@ -77,8 +77,9 @@ def _add_lesson_tools(app: Sphinx, pagename: str, templatename: str, context: di
     notebook = escape(f"{pagename}.ipynb")
     download = context["pathto"](f"_sources/{pagename}.ipynb", 1)
     lab = f'<a href="{escape(app.config.course_lab)}{notebook}" data-lab="{notebook}">Open in JupyterLab</a>'
+    lab += ' <details class="lab-address"><summary>It runs elsewhere</summary></details>'  # site/lab.js fills it
     ways = [lab, f'<a href="{download}" download>Download as a notebook</a>']
-    tools = f'<p class="lesson-tools d-print-none">{"".join(f"<span>{way}</span>" for way in ways)}</p>'
+    tools = f'<div class="lesson-tools d-print-none">{"".join(f"<span>{way}</span>" for way in ways)}</div>'
     context["body"] = context["body"].replace("</h1>", f"</h1>\n{tools}", 1)
 
     discussion = app.config.course_discussion

@@ -34,16 +34,6 @@ export function openInLab(link) {
     follow();
   });
   const why = "The address that JupyterLab shows in your browser, for example http://localhost:8889/lab";
-  link.after(
-    " ",
-    h(
-      "details",
-      { class: "lab-address" },
-      h("summary", {}, "It runs elsewhere"),
-      h("label", { for: "lab-address" }, why),
-      field,
-      told,
-    ),
-  );
+  link.nextElementSibling.append(h("label", { for: "lab-address" }, why), field, told);
   follow();
 }

@@ -63,17 +63,17 @@ function result({ page, anchor, title, heading, text, terms }, root) {
   );
 }
 
-/** A field and its results in `place`; `root` is the site's folder. Returns the field. */
-export function mountSearch(place, root, { onQuery = () => {} } = {}) {
+/** Answers below the field in `place`; `root` is the site's folder. What stands in the field already is asked at once. */
+export function answerBelow(place, root, { onQuery = () => {} } = {}) {
   let loading = null;
   const load = () =>
     (loading ??= fetch(new URL("searchtext.json", root))
       .then((answer) => answer.json())
       .then(makeSearch));
-  const field = h("input", { type: "search", id: "search-field", name: "q", autocomplete: "off", spellcheck: "false" });
+  const field = place.querySelector("#search-field");
   const status = h("p", { class: "search-status", role: "status" });
   const list = h("ol", { class: "search-results" });
-  place.append(h("label", { for: "search-field" }, "Search the course: words, numbers, code"), field, status, list);
+  place.append(status, list);
 
   async function search() {
     const query = field.value.trim();
@@ -102,34 +102,15 @@ export function mountSearch(place, root, { onQuery = () => {} } = {}) {
     const next = links.indexOf(document.activeElement) + step;
     (links[next] ?? field).focus();
   });
-  return { field, search };
-}
-
-/** The search page: what the address asks is asked, and the address follows the field. */
-export function searchPage(place, root) {
-  const onQuery = (query) =>
-    history.replaceState(null, "", query ? `?q=${encodeURIComponent(query)}` : location.pathname);
-  const { field, search } = mountSearch(place, root, { onQuery });
-  field.value = new URLSearchParams(location.search).get("q") ?? "";
-  field.focus();
   search();
 }
 
-let dialog;
-/** The search over any page, as a dialog. */
-export function openSearch(root) {
-  if (!dialog) {
-    dialog = h("dialog", { class: "search-dialog", "aria-label": "Search" });
-    const close = h("button", { type: "button", class: "search-close", click: () => dialog.close() }, "Close");
-    dialog.append(close);
-    dialog.field = mountSearch(dialog, root).field;
-    dialog.addEventListener(
-      "click",
-      (event) => (event.target === dialog || event.target.closest("a")) && dialog.close(),
-    );
-    document.body.append(dialog);
-  }
-  dialog.showModal();
-  dialog.field.focus();
-  dialog.field.select();
+/** The search page: what the address asks is asked unless the reader has typed, and the address follows the field. */
+export function searchPage(place, root) {
+  const field = place.querySelector("#search-field");
+  field.value ||= new URLSearchParams(location.search).get("q") ?? "";
+  field.focus();
+  const onQuery = (query) =>
+    history.replaceState(null, "", query ? `?q=${encodeURIComponent(query)}` : location.pathname);
+  answerBelow(place, root, { onQuery });
 }

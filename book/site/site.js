@@ -2,6 +2,7 @@
 // from the first interaction on, keeping the book for reading without a network.
 
 import { frame } from "./chrome.js";
+import { openSearch } from "./search_dialog.js";
 
 const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
 frame();
@@ -18,7 +19,7 @@ if (searching) search().then(({ searchPage }) => searchPage(searching, root));
 else {
   const open = (event) => {
     event.preventDefault();
-    search().then(({ openSearch }) => openSearch(root));
+    openSearch((dialog) => search().then(({ answerBelow }) => answerBelow(dialog, root)));
   };
   for (const button of document.querySelectorAll(".course-search")) button.addEventListener("click", open);
   addEventListener("keydown", (event) => (event.ctrlKey || event.metaKey) && event.key === "k" && open(event));
