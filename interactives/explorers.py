@@ -140,6 +140,7 @@ class GroupExplorer(Explorer):
                 "error": point.error,
                 "expected": point.expected,
                 "shares": [round(share, 6) for share in point.level_shares],
+                "strip": [round(error, 4) for error in point.strip_errors],
             }
             for point in measured
         ]

@@ -16,6 +16,7 @@ from reference_impl.benchmarks.quality.expected_error import expected_error, rel
 from reference_impl.quantization.groupwise import dequantize_groupwise, quantize_groupwise
 
 SCALE_BITS = 16  # a scale is stored as a 16-bit float
+STRIP = 512  # weights of the first row whose groups are looked at one by one
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito: told apart by every eye
 
 
@@ -29,6 +30,7 @@ class GroupPoint:
     error: float  # measured
     expected: float  # predicted for normal weights
     level_shares: tuple[float, ...]  # share of the weights on each level, from the lowest level to the highest
+    strip_errors: tuple[float, ...] = ()  # of each group that begins among the first STRIP weights of the first row
 
     @property
     def rounded_to_zero(self) -> float:
@@ -49,16 +51,24 @@ def measure(weight: np.ndarray, group_size: int, bits: int = 4) -> GroupPoint:
     Raises ValueError as `quantize_groupwise` does.
     """
     q, scales = quantize_groupwise(weight, group_size, bits)
+    restored = dequantize_groupwise(q, scales, group_size)
+    groups = [slice(first, first + group_size) for first in range(0, min(STRIP, weight.shape[1]), group_size)]
     largest = 2 ** (bits - 1) - 1
     counts = np.bincount(q.ravel().astype(np.int64) + largest, minlength=2 * largest + 1)
     return GroupPoint(
         group_size=group_size,
         bits=bits,
         bits_per_weight=bits + SCALE_BITS * scales.size / q.size,
-        error=relative_error(weight, dequantize_groupwise(q, scales, group_size)),
+        error=relative_error(weight, restored),
         expected=expected_error(group_size, bits),
         level_shares=tuple((counts / q.size).tolist()),
+        strip_errors=tuple(_error(weight[0, group], restored[0, group]) for group in groups),
     )
+
+
+def _error(weight: np.ndarray, restored: np.ndarray) -> float:
+    """The relative error of one group, which may hold nothing but zeros: those lose nothing."""
+    return relative_error(weight, restored) if weight.any() else 0.0
 
 
 def sweep(weight: np.ndarray, group_sizes: Sequence[int], bits: int = 4) -> list[GroupPoint]:

@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from figure_page import write_page
 from node_tools import install_packages
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from interactives import build
+from interactives import GroupExplorer, build
 from interactives.explorers import FIGURES
+from interactives.group_errors import sweep
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "interactives" / "node_modules" / "axe-core" / "axe.min.js"
@@ -73,7 +75,7 @@ def figure(page: Page, name: str, *, shown: bool = True) -> Locator:
     """The figure once it is alive; `shown`: its question answered with "Show me"."""
     box = page.locator(f"[data-interactive={name}]")
     box.scroll_into_view_if_needed()
-    box.locator("css=[role=group]").wait_for()
+    box.locator("css=[data-figure]").wait_for()
     if shown:
         box.get_by_role("button", name="Show me").click()
     return box
@@ -337,7 +339,7 @@ def test_the_end_of_the_drafts_can_be_dragged_and_stepped(visit: Any) -> None:
     expect(box.locator("css=.figure")).to_contain_text("k = 6, the best")
     box.get_by_role("button", name="One drafted token more").focus()
     page.keyboard.press("Enter")
-    expect(box.get_by_role("img", name="One round with k = 7")).to_be_visible()
+    expect(box.get_by_role("group", name="One round with k = 7")).to_be_visible()
     expect(box.get_by_role("button", name="One drafted token more")).to_be_focused()
     area = box.locator("css=[data-drag=k]").bounding_box()
     assert area is not None
@@ -346,7 +348,88 @@ def test_the_end_of_the_drafts_can_be_dragged_and_stepped(visit: Any) -> None:
     page.mouse.down()
     page.mouse.move(x - 400, y, steps=4)
     page.mouse.up()
-    expect(box.get_by_role("img", name="One round with k = 0")).to_be_visible()
+    expect(box.get_by_role("group", name="One round with k = 0")).to_be_visible()
+
+
+def test_every_grip_is_a_slider_for_the_keyboard_and_keeps_the_focus(visit: Any) -> None:
+    page = visit()
+    for name in FIGURES:
+        box = figure(page, name)
+        for place in range(box.locator("css=.grip").count()):
+            grip = box.locator("css=.grip").nth(place)
+            grip.focus()
+            before = grip.get_attribute("aria-valuetext")
+            page.keyboard.press("Home")
+            page.keyboard.press("ArrowRight")
+            grip = box.locator("css=.grip").nth(place)
+            expect(grip).to_be_focused()
+            assert grip.get_attribute("aria-valuetext") != before
+            ring = grip.locator("css=.reach").evaluate("e => getComputedStyle(e).strokeWidth")
+            assert float(ring.removesuffix("px")) >= 2, f"{name}: the focus is not seen"
+
+
+def pull(page: Page, grip: Locator, x: float, y: float = 0) -> None:
+    """Drag a grip by so many pixels."""
+    grip.scroll_into_view_if_needed()
+    area = grip.locator("css=.reach").bounding_box()
+    assert area is not None
+    start = (area["x"] + area["width"] / 2, area["y"] + area["height"] / 2)
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move(start[0] + x, start[1] + y, steps=6)
+    page.mouse.up()
+
+
+def test_sequences_are_dragged_through_the_rack_and_open_cards_that_are_missing(visit: Any) -> None:
+    page = visit("?sizing.sequences=8")
+    box = figure(page, "sizing", shown=False)
+    expect(box.locator("css=.figure")).to_contain_text("✗ Does not fit: 3 GPUs needed")
+    end = box.get_by_role("slider", name="End of the KV caches")
+    expect(box.locator("css=.figure svg").get_by_text("missing")).to_have_count(1)
+    pull(page, end, -500, -41)  # back onto the second card
+    expect(box.locator("css=.figure svg").get_by_text("missing")).to_have_count(0)
+    expect(said(box)).to_contain_text("It fits on 2 × H100 SXM")
+
+
+def test_the_border_of_a_group_is_dragged_and_all_groups_follow(browser: Browser, tmp_path: Path) -> None:
+    points = sweep(np.random.default_rng(0).standard_normal((16, 512)).astype(np.float32), [8, 32, 128])
+    page_file = write_page(tmp_path, ["draft"])
+    groups = GroupExplorer(points)._repr_mimebundle_()[0]["text/html"]
+    page_file.write_text(
+        page_file.read_text("utf-8").replace("</main>", f"<section>{groups}</section></main>"), "utf-8"
+    )
+    with browser.new_context(viewport={"width": 1000, "height": 900}) as context:
+        page = context.new_page()
+        page.goto(page_file.as_uri())
+        box = figure(page, "groups", shown=False)
+        expect(box.get_by_role("group", name="32 weights share a scale: 16 groups")).to_be_visible()
+        pull(page, box.get_by_role("slider", name="End of the first group"), 90)
+        expect(box.get_by_role("group", name="128 weights share a scale: 4 groups")).to_be_visible()
+        expect(box.locator("css=.figure")).to_contain_text("4.13 bits a weight: 4 + 16 / 128")
+
+
+def test_users_are_added_by_dragging_the_end_of_the_strip_until_memory_is_full(visit: Any) -> None:
+    page = visit()
+    box = figure(page, "batching")
+    end = box.get_by_role("slider", name="Users at once")
+    expect(box.locator("css=.rates")).to_contain_text("4,349 tokens/s together")
+    pull(page, end, 100)
+    dragged = int(box.get_by_role("spinbutton", name="Batch, exact value").input_value())
+    assert 60 < dragged < 238
+    pull(page, end, 600)
+    expect(said(box)).to_contain_text("it does not fit")
+    end.focus()
+    page.keyboard.press("Home")
+    expect(box.get_by_role("group", name="One decode step: weights 16.1 GB, 1 user")).to_be_visible()
+
+
+def test_the_dots_under_the_roof_change_batch_and_prompt(visit: Any) -> None:
+    page = visit()
+    box = figure(page, "roofline")
+    pull(page, box.get_by_role("slider", name="Decode dot"), 150)
+    assert int(box.get_by_role("spinbutton", name="Batch, exact value").input_value()) > 20
+    pull(page, box.get_by_role("slider", name="Prefill dot"), -300)
+    assert int(box.get_by_role("spinbutton", name="Prompt to prefill, exact value").input_value()) < 500
 
 
 def test_a_swipe_over_a_chart_scrolls_and_changes_no_guess(visit: Any) -> None:
@@ -476,7 +559,7 @@ def test_a_figure_answers_a_slider_within_50_ms(visit: Any) -> None:
 
 def test_the_theme_of_the_page_is_followed_at_once(visit: Any) -> None:
     page = visit()
-    group = figure(page, "draft").locator("css=[role=group]")
+    group = figure(page, "draft").locator("css=[data-figure]")
     ground = "e => getComputedStyle(e).backgroundColor"
     assert group.evaluate(ground) == "rgb(255, 255, 255)"
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
@@ -493,7 +576,7 @@ def test_on_paper_there_is_the_table_and_no_control(visit: Any) -> None:
     expect(box.get_by_role("table")).to_be_visible()
     expect(box.locator("css=input[type=range]").first).to_be_hidden()
     expect(box.get_by_role("button", name="Reset")).to_be_hidden()
-    ground = box.locator("css=[role=group]").evaluate("e => getComputedStyle(e).backgroundColor")
+    ground = box.locator("css=[data-figure]").evaluate("e => getComputedStyle(e).backgroundColor")
     assert ground == "rgb(255, 255, 255)"
 
 

@@ -40,6 +40,14 @@ def test_bits_per_weight_counts_a_whole_scale_for_a_last_shorter_group() -> None
     assert measure(weight, 128).bits_per_weight == pytest.approx(4 + 16 * 5 / 576)  # 4.5 groups need 5 scales
 
 
+def test_each_group_at_the_beginning_of_the_first_row_has_an_error_of_its_own() -> None:
+    row = [7.0, -7.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.5]  # the second group's scale is 1/7: 0.5 is half-way, and becomes 4/7
+    measured = measure(np.array([row, row], dtype=np.float32), group_size=4, bits=4)
+    lost = 0.5 / 7
+    assert measured.strip_errors == pytest.approx((0.0, lost / 3.25**0.5), abs=1e-6)
+    assert len(measure(np.ones((1, 600), dtype=np.float32), 128).strip_errors) == 4  # of 512 weights
+
+
 def test_normal_weights_err_as_predicted(weight: np.ndarray) -> None:
     for measured in sweep(weight, [8, 32, 128]):
         assert measured.error == pytest.approx(measured.expected, rel=0.03)

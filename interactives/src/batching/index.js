@@ -1,13 +1,14 @@
-// Batching: the learner draws how throughput grows with the batch; then the bound, the memory wall, and latency.
+// Batching: the learner draws how throughput grows with the batch; then one step to scale, and under it the bound, the
+// memory wall, and latency.
 import { parseNumber } from "../shared/answers.js";
 import { explorer } from "../shared/explorer.js";
 import { bytes, esc, fixed, int, num, tick } from "../shared/format.js";
 import { batchSlider, bitsChoice, contextSlider, MODELS, modelChoice } from "../shared/models.js";
 import { around, axes, dot, Labels, line, path, px, rect, svg } from "../shared/plot.js";
-import { batchRows, bestBatch, memoryWall } from "./logic.js";
+import { batchRows, bestBatch, MAX, memoryWall } from "./logic.js";
+import { batchUpTo, strip } from "./strip.js";
 
 const DRAWN = [1, 4, 16, 64, 256]; // the batches at which a guess is drawn
-const MAX = 512;
 const SWEEP = Array.from({ length: 73 }, (_, i) => 2 ** (i / 8))
   .map((batch) => Math.round(batch))
   .filter((batch, i, all) => batch !== all[i - 1]);
@@ -183,7 +184,7 @@ function view(state, env) {
   const boxes = shown
     ? ""
     : `<div class="row"><span class="note">Your guess in tokens/s at batch</span>${DRAWN.map((batch, i) => `<label>${batch} <input type="text" role="spinbutton" class="number-box" inputmode="decimal" autocomplete="off" aria-valuenow="${Math.round(guess[i])}" data-change="guess" data-index="${i}" data-key="guess-${i}" value="${Math.round(guess[i])}"></label>`).join("")}</div>`;
-  const figure = `<div class="panels"><div class="panel">${left.picture}</div>${shown ? `<div class="panel fade" data-fade="frontier">${frontier(state, { ...env, width })}</div>` : ""}</div>${boxes}`;
+  const figure = `${shown ? strip(state, env) : ""}<div class="panels"><div class="panel">${left.picture}</div>${shown ? `<div class="panel fade" data-fade="frontier">${frontier(state, { ...env, width })}</div>` : ""}</div>${boxes}`;
   const here = batchRows(model, gpu, state, [state.batch])[0];
   const wall = memoryWall(model, gpu, state);
   const best = bestBatch(model, gpu, state, state.slo / 1e3);
@@ -234,7 +235,11 @@ export default explorer({
       else api.local({}); // drawn anew, with the number that was there
     },
   },
-  drag(api, what, { y }) {
+  drag(api, what, { x, y }) {
+    if (what === "batch") return api.set({ batch: batchUpTo(x, api.state, api.env) });
     change(api, Number(what.slice(6)), throughput(api.state, { ...api.env, width: api.env.width }, null).invert(y));
+  },
+  nudge(api, _what, by) {
+    api.set({ batch: Math.min(MAX, Math.max(1, api.state.batch + by)) });
   },
 });

@@ -1,6 +1,8 @@
 // Latency against throughput of a growing batch, where memory ends it, and what fits under a latency limit.
 import { deploy } from "../shared/arithmetic.js";
 
+export const MAX = 512; // sequences
+
 /** One row per batch size; `memory` is how many sequences of this context fit at all. */
 export function batchRows(model, gpu, { weight_bits: bits, context }, batches) {
   const here = deploy(model, gpu, { bits });

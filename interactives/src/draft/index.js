@@ -3,7 +3,7 @@
 import { explorer } from "../shared/explorer.js";
 import { fixed, int, num, tick } from "../shared/format.js";
 import { batchSlider, contextSlider, MODELS, modelChoice } from "../shared/models.js";
-import { axes, c, dot, Labels, line, path, px, scale, svg, text } from "../shared/plot.js";
+import { axes, c, dot, grip, Labels, line, path, px, scale, svg, text } from "../shared/plot.js";
 import { draftLengths, MAX_K } from "./logic.js";
 
 const controls = (state) => [
@@ -95,10 +95,8 @@ function round(found, state, env) {
 
 function handle(x, top, tall, k, { still }) {
   if (still) return "";
-  const grip = `<line x1="${px(x)}" y1="${top - 3}" x2="${px(x)}" y2="${top + tall + 3}" stroke="${c("ink")}" stroke-width="3"/>`;
-  const knob = `<circle data-m="knob" cx="${px(x)}" cy="${top + tall / 2}" r="7" fill="${c("bg")}" stroke="${c("ink")}" stroke-width="2.5"/>`;
-  const area = `<circle data-drag="k" cx="${px(x)}" cy="${top + tall / 2}" r="22" fill="transparent" style="cursor:ew-resize;touch-action:none"><title>k = ${k}: drag the end of the drafts</title></circle>`;
-  return grip + knob + area;
+  const range = { now: k, min: 0, max: MAX_K, words: `${k} drafted tokens` };
+  return grip(x, top + tall / 2, { what: "k", label: "End of the drafts", upright: tall / 2 + 3, ...range });
 }
 
 /** The speed-up of every length; the best one and the one of the round are marked. */
@@ -217,5 +215,8 @@ export default explorer({
   drag(api, _what, { x }) {
     const { X } = roundFrame(foundFor(api), 0, api.env);
     choose(api, Math.round(X.invert(x) / Math.max(0.01, api.state.cost)));
+  },
+  nudge(api, _what, by) {
+    choose(api, lengthOf(foundFor(api), api.env.local) + by);
   },
 });

@@ -1,9 +1,10 @@
-// Group size against error, measured on a real matrix: the curve beside what a bell curve predicts, and where the
+// Group size against error, measured on a real matrix: a row cut into its groups, then the curve beside what a bell curve predicts, and where the
 // weights fall on the grid. The points come from Python; nothing is measured here.
 import { explorer } from "../shared/explorer.js";
 import { fixed, int, percent } from "../shared/format.js";
 import { axes, c, dot, path, rect, svg, text } from "../shared/plot.js";
-import { levelsUsed, toZero } from "./logic.js";
+import { levelsUsed, nearestSize, toZero } from "./logic.js";
+import { sizeAt, strip } from "./strip.js";
 
 const controls = ({ points }) =>
   points.length
@@ -94,13 +95,10 @@ function levels(points, chosen, width) {
 
 function view({ points, group }, env) {
   if (!points.length) return { figure: "", say: "Nothing was measured.", table: { caption: "", head: [], rows: [] } };
-  const now = points.reduce(
-    (i, { size }, j) => (Math.abs(Math.log(size / group)) < Math.abs(Math.log(points[i].size / group)) ? j : i),
-    0,
-  );
+  const now = nearestSize(points, group);
   const chosen = points[now];
   const width = env.width >= 600 ? Math.floor((env.width - 20) / 2) : env.width;
-  const figure = `<div class="panels"><div class="panel">${errors(points, chosen, width)}</div><div class="panel">${levels(points, chosen, width)}</div></div><p class="key"><span><i style="background:${c("blue")};height:3px"></i>measured</span><span><i style="background:repeating-linear-gradient(90deg,${c("orange")} 0 4px,transparent 4px 7px);height:2px"></i>predicted for a bell curve</span><span><i style="background:${c("muted")}"></i>become 0</span></p>`;
+  const figure = `${strip(points, chosen, env)}<div class="panels"><div class="panel">${errors(points, chosen, width)}</div><div class="panel">${levels(points, chosen, width)}</div></div><p class="key"><span><i style="background:${c("blue")};height:3px"></i>measured</span><span><i style="background:repeating-linear-gradient(90deg,${c("orange")} 0 4px,transparent 4px 7px);height:2px"></i>predicted for a bell curve</span><span><i style="background:${c("muted")}"></i>become 0</span></p>`;
   const say =
     `Groups of ${int(chosen.size)}: ${fixed(chosen.cost, 2)} bits per weight, error ${percent(chosen.error, 1)} (bell curve: ${percent(chosen.expected, 1)}). ` +
     `${percent(toZero(chosen))} of the weights become 0, and 90 % of them use ${levelsUsed(chosen)} of the ${chosen.shares.length} levels.`;
@@ -127,4 +125,12 @@ export default explorer({
   defaults: { points: [], group: 32 },
   controls,
   view,
+  drag(api, _what, { x }) {
+    api.set({ group: sizeAt(x, api.state.points, api.env) });
+  },
+  nudge(api, _what, by) {
+    const { points, group } = api.state;
+    const next = Math.min(points.length - 1, Math.max(0, nearestSize(points, group) + by));
+    api.set({ group: points[next].size });
+  },
 });

@@ -13,3 +13,11 @@ export function levelsUsed({ shares }) {
   }
   return fullest.length;
 }
+
+/** Which of the measured points has the group size nearest to `size`, on a logarithmic scale. */
+export const nearestSize = (points, size) =>
+  points.reduce(
+    (best, point, i) =>
+      Math.abs(Math.log(point.size / size)) < Math.abs(Math.log(points[best].size / size)) ? i : best,
+    0,
+  );

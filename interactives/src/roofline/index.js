@@ -1,10 +1,12 @@
 // Roofline: decode and prefill of one model as two dots under the GPU's roof; how far a growing batch can move decode.
-import { stops } from "../shared/controls.js";
+import { stopBeside, stops } from "../shared/controls.js";
 import { explorer } from "../shared/explorer.js";
 import { fixed, int, num, percent, tick } from "../shared/format.js";
 import { batchSlider, bitsChoice, contextSlider, MODELS, modelChoice } from "../shared/models.js";
-import { around, axes, c, dot, Labels, line, path, px, scale, svg, text, ticks } from "../shared/plot.js";
-import { attainable, roofline, rows } from "./logic.js";
+import { around, axes, c, dot, grip, Labels, line, path, px, scale, svg, text, ticks } from "../shared/plot.js";
+import { attainable, batchAt, promptAt, roofline, rows } from "./logic.js";
+
+const PROMPTS = stops(1, 32768, 4);
 
 const controls = (state) => [
   batchSlider(),
@@ -16,7 +18,7 @@ const controls = (state) => [
     unit: "tokens",
     min: 1,
     max: 32768,
-    stops: stops(1, 32768, 4),
+    stops: PROMPTS,
   },
   modelChoice,
   bitsChoice,
@@ -136,15 +138,34 @@ function growth(found, state, { gpu }, { plot, at, x }, labels) {
   return parts.join("");
 }
 
+const intensities = { min: 0.5, max: 20000, log: true, label: "arithmetic intensity (FLOP per byte)" };
+const LEFT = 46;
+
+/** The handles on the two dots. */
+function grips(found, state, at) {
+  const spoken = (value, many) => `${int(value)} ${many}`;
+  const decode = grip(...at(found.decode), {
+    what: "batch",
+    ...{ label: "Decode dot", now: state.batch, min: 1, max: 1024, words: spoken(state.batch, "sequences") },
+    knob: false,
+  });
+  const prefill = grip(...at(found.prefill), {
+    what: "prompt",
+    ...{ label: "Prefill dot", now: state.prompt, min: 1, max: 32768, words: spoken(state.prompt, "tokens") },
+    knob: false,
+  });
+  return prefill + decode;
+}
+
 /** The line plot: what the GPU reaches at each intensity, decode and prefill under it. */
 function picture(found, state, env) {
   const { gpu, width, shown } = env;
   const narrow = width < 480;
   const height = narrow ? 280 : 330;
-  const x = { min: 0.5, max: 20000, log: true, label: "arithmetic intensity (FLOP per byte)" };
+  const x = intensities;
   const tera = (intensity) => attainable(gpu, intensity) / 1e12;
   const y = { min: tera(x.min), max: (gpu.peak / 1e12) * 2.4, log: true, label: "at best (TFLOP/s)" };
-  const plot = axes({ width, height, left: 46, x, y });
+  const plot = axes({ width, height, left: LEFT, x, y });
   const at = (intensity) => {
     const inside = Math.min(x.max, Math.max(x.min, intensity));
     return [plot.X(inside), plot.Y(tera(inside))];
@@ -156,6 +177,7 @@ function picture(found, state, env) {
     [found.prefill, "work", narrow ? "prefill" : `prefill, ${int(state.prompt)} tokens`, "", false],
   ];
   for (const [intensity] of dots) labels.keepOff(at(intensity)[0] - 7, at(intensity)[1] - 7, 14, 14);
+  for (let below = x.min; below < found.ridge; below *= 1.15) labels.keepOff(at(below)[0] - 2, at(below)[1] - 2, 4, 4);
   const named = dots.map(([intensity, color, name, more, hollow]) => {
     const [px, py] = at(intensity);
     const words = [name, `${num(intensity)} FLOP/B${more}`];
@@ -188,8 +210,9 @@ function picture(found, state, env) {
       { color: "muted" },
     ),
   );
+  const handles = shown && !env.still ? grips(found, state, at) : "";
   const words = `Roofline of ${gpu.name}: decode at ${num(found.decode)}, prefill at ${num(found.prefill)}, ridge at ${num(found.ridge)} FLOP per byte`;
-  return svg(width, height, words, plot.svg + parts.join("") + named.join(""));
+  return svg(width, height, words, plot.svg + parts.join("") + named.join("") + handles);
 }
 
 const movable = (element, name) => element.replace(/^<\w+/, (tag) => `${tag} data-m="${name}"`);
@@ -230,7 +253,7 @@ function view(state, env) {
   const trail = `<span><i style="background:${c("memory")};opacity:.4"></i>decode from batch 1 to ${int(found.maxBatch)}, where memory is full</span>`;
   const key = `<p class="key"><span><i style="background:${c("memory")}"></i>bytes to move</span><span><i style="background:${c("work")}"></i>work to do</span>${env.shown ? trail : ""}</p>`;
   const caption =
-    '<p class="note">One decode step. In each part the longer bar is the time it takes; while the other is shorter, that side of the GPU idles.</p>';
+    '<p class="note">One decode step. In each part the longer bar is the time it takes; while the other is shorter, that side of the GPU idles. Drag the dots under the roof to change the batch and the prompt.</p>';
   const figure = (env.shown ? stepBars(found, env) + caption : "") + picture(found, state, env) + key;
   return { figure, say, table };
 }
@@ -242,4 +265,15 @@ export default explorer({
   controls,
   question,
   view,
+  drag(api, what, { x }) {
+    const { state, env } = api;
+    const intensity = scale(intensities, LEFT, env.width - 14).invert(x);
+    const model = MODELS[state.model];
+    if (what === "batch") api.set({ batch: batchAt(model, env.gpu, state, intensity, batchSlider().stops) });
+    else api.set({ prompt: promptAt(model, env.gpu, state, intensity, PROMPTS) });
+  },
+  nudge(api, what, by) {
+    const list = what === "batch" ? batchSlider().stops : PROMPTS;
+    api.set({ [what]: stopBeside(list, api.state[what], by) });
+  },
 });

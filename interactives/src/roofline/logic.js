@@ -34,3 +34,15 @@ export function roofline(model, gpu, { batch, context, prompt, weight_bits: bits
 export function rows(model, gpu, state, batches) {
   return batches.map((batch) => ({ batch, ...roofline(model, gpu, { ...state, batch }) }));
 }
+
+/** Of `list` the value whose intensity is nearest on a logarithmic scale; the smaller one where two are equal. */
+function nearestBy(list, wanted, intensityOf) {
+  const far = (value) => Math.abs(Math.log(intensityOf(value) / wanted));
+  return list.reduce((best, value) => (far(value) < far(best) - 1e-12 ? value : best));
+}
+
+export const batchAt = (model, gpu, state, intensity, batches) =>
+  nearestBy(batches, intensity, (batch) => roofline(model, gpu, { ...state, batch }).decode);
+
+export const promptAt = (model, gpu, state, intensity, prompts) =>
+  nearestBy(prompts, intensity, (prompt) => roofline(model, gpu, { ...state, prompt }).prefill);

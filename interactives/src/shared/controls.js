@@ -86,6 +86,11 @@ function readNumber(spec, text) {
   return { fault: spec.only ? `One of ${spec.stops.join(", ")}, please.` : range };
 }
 
+/** The stop that lies `by` places after the one nearest to `value`; the first or last beyond the ends. */
+export function stopBeside(list, value, by) {
+  return list[Math.min(list.length - 1, Math.max(0, nearest(list, value) + by))];
+}
+
 /** The next value up or down, as the slider has it. */
 function stepped(spec, value, direction) {
   if (!spec.stops) {

@@ -8,6 +8,7 @@
 //   tall                      the figure does not fit a screen with its controls: they stand above it, else below
 //   changed(key)              more of the state that a control changes;  fresh: what it makes of `local`
 //   actions {name(api, data)} for buttons data-act="name" in the figure;  drag(api, what, {x, y}) for data-drag handles
+//   nudge(api, what, by)      the same by keyboard: arrows are ±1, page keys ±5, Home and End ∓Infinity
 // env: {gpu, gpuKey, width, shown (the question is answered), local (what this view alone knows), still (on paper)}.
 import asking from "./asking.css";
 import { allowed, build } from "./controls.js";
@@ -19,6 +20,16 @@ import { FirstQuestion, questionName } from "./question.js";
 import style from "./style.css";
 import { watchTheme } from "./theme.js";
 
+const STEPS = {
+  ArrowLeft: -1,
+  ArrowDown: -1,
+  ArrowRight: 1,
+  ArrowUp: 1,
+  PageDown: -5,
+  PageUp: 5,
+  Home: -Infinity,
+  End: Infinity,
+};
 const REST = 500; // milliseconds without a change, after which the sentence is spoken
 let count = 0;
 
@@ -259,6 +270,13 @@ class Explorer {
       if (!field) return;
       const { change, ...data } = { ...field.dataset, value: field.value };
       requestAnimationFrame(() => def.actions[change](api, data)); // drawn anew once the focus is where the learner goes
+    });
+    root.addEventListener("keydown", (event) => {
+      const held = event.target.closest("[role=slider][data-drag]");
+      const by = STEPS[event.key];
+      if (!held || by === undefined) return;
+      event.preventDefault();
+      def.nudge(api, held.dataset.drag, by);
     });
     draggable(this.part("figure"), (what, place) => def.drag?.(api, what, place));
   }

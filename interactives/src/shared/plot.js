@@ -101,8 +101,26 @@ export function axes({ width, height, left = 52, right = 14, top = 30, bottom = 
   return { X, Y, svg: parts.join(""), left, right: width - right, top, bottom: height - bottom };
 }
 
+/** A picture. With grips in it, it is a group: the parts of an img are not there for a screen reader. */
 export const svg = (width, height, label, inner, { clip = false } = {}) =>
-  `<svg role="img" aria-label="${esc(label)}" viewBox="0 0 ${px(width)} ${px(height)}" width="${px(width)}" height="${px(height)}" style="max-width:100%;height:auto;font-family:inherit${clip ? ";overflow:hidden" : ""}" xmlns="http://www.w3.org/2000/svg">${inner}</svg>`;
+  `<svg role="${inner.includes('role="slider"') ? "group" : "img"}" aria-label="${esc(label)}" viewBox="0 0 ${px(width)} ${px(height)}" width="${px(width)}" height="${px(height)}" style="max-width:100%;height:auto;font-family:inherit${clip ? ";overflow:hidden" : ""}" xmlns="http://www.w3.org/2000/svg">${inner}</svg>`;
+
+/**
+ * A handle to drag, with arrows that say so; for the keyboard it is a slider. `what` names it for the figure's `drag`
+ * and `nudge`, `upright` is half the length of a bar through it.
+ */
+export function grip(x, y, { what, label, now, min, max, words, upright = 0, knob = true }) {
+  const [ink, bg] = [c("ink"), c("bg")];
+  const bar = upright
+    ? `<line data-m="bar-${what}" x1="${px(x)}" y1="${px(y - upright)}" x2="${px(x)}" y2="${px(y + upright)}" stroke="${ink}" stroke-width="3"/>`
+    : "";
+  const arrows = `<path d="M${px(x - 11)} ${px(y - 4)}l-5 4l5 4M${px(x + 11)} ${px(y - 4)}l5 4l-5 4" fill="none" stroke="${ink}" stroke-width="1.8" stroke-linejoin="round" stroke-linecap="round"/>`;
+  const dot = knob
+    ? `<circle class="knob" data-m="knob-${what}" cx="${px(x)}" cy="${px(y)}" r="7" fill="${bg}" stroke="${ink}" stroke-width="2.5"/>`
+    : "";
+  const value = `aria-valuemin="${min}" aria-valuemax="${max}" aria-valuenow="${now}" aria-valuetext="${esc(words)}"`;
+  return `<g class="grip" role="slider" tabindex="0" aria-label="${esc(label)}" ${value} data-drag="${what}" data-key="grip-${what}" style="cursor:ew-resize;touch-action:none">${bar}<circle class="reach" cx="${px(x)}" cy="${px(y)}" r="21" fill="transparent"/>${arrows}${dot}</g>`;
+}
 
 /** Diagonal hatching for what is reserved and unused: told from a plain colour by every eye and on paper. */
 export const hatch = (id, color = "muted") =>
