@@ -9,7 +9,7 @@ the course promises one. Benchmarks are not part of the tests.
     python -m reference_impl.benchmarks --show FILE                   a result again, as text
 """
 
-SECTIONS = ("decode", "passes", "batching", "gaps", "prefix", "memory", "quantized", "speculative")
+SECTIONS = ("decode", "passes", "batching", "requests", "gaps", "prefix", "memory", "quantized", "speculative")
 GPU_SECTIONS = (
     "card", "correctness", "decode", "int8", "int4", "engine", "answers", "speculative", "tests", "prefill",
 )  # fmt: skip

@@ -73,7 +73,7 @@ class Bench:
 
     def gguf(self, dtype: str) -> Path:
         """The default model as a GGUF file of floats, written once beside the model."""
-        from reference_impl.benchmarks.cpu.llamacpp import SUFFIX, write_floats
+        from reference_impl.benchmarks.cpu.peers.llamacpp import SUFFIX, write_floats
         from reference_impl.checkpoints.fetch import default_gguf_path
 
         source = default_gguf_path()

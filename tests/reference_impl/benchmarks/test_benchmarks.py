@@ -15,7 +15,18 @@ import pytest
 import torch
 
 from reference_impl.benchmarks import GPU_SECTIONS
-from reference_impl.benchmarks.cpu import batching, decode, gaps, memory, passes, peers, prefix, quantized, speculative
+from reference_impl.benchmarks.cpu import (
+    batching,
+    decode,
+    gaps,
+    memory,
+    passes,
+    peers,
+    prefix,
+    quantized,
+    requests,
+    speculative,
+)
 from reference_impl.benchmarks.cpu.setup import Bench
 from reference_impl.benchmarks.gpu import card, end_to_end, sections
 from reference_impl.benchmarks.gpu import check as gpu
@@ -306,6 +317,19 @@ def test_gaps_are_measured_for_the_chosen_pass_and_for_the_largest() -> None:
     assert budgets[-1] == 512
     assert budgets == sorted(set(budgets))
     assert all(0 < row["median"] <= row["longest"] <= 1e3 * row["ttft"] for row in section.rows)
+    assert_sound(section)
+
+
+def test_requests_are_measured_alone_together_and_beside_a_long_prompt() -> None:
+    section = requests.run(tiny_bench())
+    assert [(row["case"], row["served"]) for row in section.rows] == [
+        ("eight questions", "one after another"),
+        ("eight questions", "in one batch"),
+        ("a long prompt", "in one pass"),
+        ("a long prompt", "in chunks of 32"),
+    ]
+    assert all(row["seconds"] > 0 for row in section.rows[:2])
+    assert all(min(row["pause_ms"], row["first_ms"]) > 0 for row in section.rows[2:])
     assert_sound(section)
 
 

@@ -151,7 +151,7 @@ def start(name: str, dtype: str, bench: Bench) -> Peer:
             return Transformers(bench.model(dtype), bench.clock)
         if name == "llama.cpp":
             require("xllamacpp")
-            from reference_impl.benchmarks.cpu.llamacpp import LlamaCpp
+            from reference_impl.benchmarks.cpu.peers.llamacpp import LlamaCpp
 
             return LlamaCpp(bench.gguf(dtype))
         if name == "vllm":
