@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from reference_impl.checkpoints.folder import new_folder
+from reference_impl.checkpoints.folder import new_folder, opened
 from reference_impl.checkpoints.huggingface import config_from_hf, config_to_hf
 from reference_impl.checkpoints.json_file import read_json
 from reference_impl.checkpoints.shape import canonical, limited
@@ -118,14 +117,13 @@ def _settings(folder: Path) -> dict[str, Any]:
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    if not path.is_file():
-        raise WeightsError(f"{path}: no such file; expected a safetensors file")
+    with opened(path) as file:
+        text = (file.metadata() or {}).get("quantized", "null")
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     try:
-        with safe_open(path, framework="pt") as file:
-            described = json.loads((file.metadata() or {}).get("quantized", "null"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise WeightsError(f"{path}: expected a whole safetensors file; it is damaged or cut short ({error})") from None
+        described = json.loads(text)
+    except ValueError:
+        described = None
     if not isinstance(described, dict):
         raise WeightsError(f"{path}: expected to read in its metadata which matrices are quantized; found nothing")
     return tensors, described
