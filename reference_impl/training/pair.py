@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from reference_impl.checkpoints.folder import save
+from reference_impl.checkpoints.folder import new_folder, save
 from reference_impl.checkpoints.tokenizer import Tokenizer
 from reference_impl.common.files import written_whole
 from reference_impl.model.llama import Llama
@@ -49,15 +49,11 @@ def train_pair(pair: Pair, texts: list[Document], out: Path, every: int = 100) -
 
 
 def _tokenizer(pair: Pair, training: list[Document], work: Path) -> Tokenizer:
-    if not (work / "tokenizer.json").is_file():
-        tokenizer = train_bpe((d.text for d in training), pair.vocab_size)
-        scratch = work / "tokenizer.part"
-        scratch.mkdir(exist_ok=True)
-        tokenizer.save(scratch)
-        for file in sorted(scratch.iterdir(), key=lambda f: f.name == "tokenizer.json"):  # the one that counts, last
-            file.rename(work / file.name)
-        scratch.rmdir()
-    return Tokenizer.from_folder(work)
+    folder = work / "tokenizer"
+    if not folder.is_dir():
+        with new_folder(folder) as unfinished:
+            train_bpe((d.text for d in training), pair.vocab_size).save(unfinished)
+    return Tokenizer.from_folder(folder)
 
 
 def _stream(training: list[Document], tokenizer: Tokenizer, work: Path) -> Stream:
