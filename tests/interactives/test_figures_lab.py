@@ -89,6 +89,33 @@ def test_the_first_figure_shows_within_3_seconds_of_running_its_cell_and_its_sli
             page.screenshot(path=f"{folder}/lab.png")
 
 
+PREDICTION = 'from interactives import Predict\nPredict("How many?", answer=7, unit="heads", key="00-heads")'
+EXPLANATION = """<details class="explain"><summary>Explanation</summary>
+
+Because it **is** so.
+
+</details>
+"""
+
+
+def test_a_commit_opens_the_explanation_in_the_markdown_cell_below(lab: str, browser: Browser, tmp_path: Path) -> None:
+    content = json.loads(notebook(PREDICTION))
+    content["cells"].append({"cell_type": "markdown", "id": "why", "metadata": {}, "source": EXPLANATION})
+    (tmp_path / "lesson.ipynb").write_text(json.dumps(content))
+    with browser.new_context(viewport={"width": 1200, "height": 1200}) as context:
+        page = context.new_page()
+        page.goto(f"{lab}/lab/tree/lesson.ipynb")
+        page.get_by_text("| Idle").wait_for(timeout=150_000)
+        page.locator(".jp-CodeCell").first.click()
+        page.keyboard.press("Shift+Enter")
+        box = page.get_by_label("Your answer in heads")
+        box.wait_for(timeout=60_000)
+        expect(page.get_by_text("Because it is so.")).to_be_hidden()
+        box.fill("6")
+        box.press("Enter")
+        expect(page.get_by_text("Because it is so.")).to_be_visible()
+
+
 def choose(page: Page, menu: str, item: str) -> None:
     page.get_by_role("menuitem", name=menu, exact=True).click()
     page.get_by_role("menuitem", name=item).first.click()
