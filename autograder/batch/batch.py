@@ -16,7 +16,7 @@ import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +68,8 @@ def grade_one(task: Task) -> Result:
             api = _OPEN[task.root] = open_nbgrader(Course(task.root), task.root)
         with owned(task.root, task.assignment, task.student):
             result = autograde(api, task.assignment, task.student)
+            # Now, since somebody else may take in a new one as soon as this one is given up.
+            result = replace(result, graded=fingerprint(task.root / "submitted" / task.student / task.assignment))
             if task.feedback and not result.ungraded:
                 written = api.generate_feedback(task.assignment, task.student, force=True)
                 if not written["success"]:
@@ -189,8 +191,7 @@ def _remember(root: Path, assignment: str, basis: str, result: Result) -> None:
     if result.ungraded:  # to be tried again
         _record(root, assignment, result.student).unlink(missing_ok=True)
         return
-    submitted = root / "submitted" / result.student / assignment
-    record = {"basis": basis, "submission": fingerprint(submitted), "result": asdict(result)}
+    record = {"basis": basis, "submission": result.graded, "result": asdict(result)}
     path = _record(root, assignment, result.student)
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(".tmp")

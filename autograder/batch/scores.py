@@ -41,7 +41,8 @@ class Result:
 
     `problem` says why what was handed in counts as not answered. `ungraded` says why grading failed: then `score` is
     what an earlier run gave, or None. `stopped` names cells that raised, `repairs` says what was put right or refused
-    when it was taken in and what a grader should know, `telemetry` what grading it took.
+    when it was taken in and what a grader should know, `telemetry` what grading it took. `graded` is a hash of the
+    submission that was graded.
     """
 
     student: str
@@ -54,6 +55,7 @@ class Result:
     telemetry: dict[str, Any] = field(default_factory=dict)
     penalty: float = 0.0
     ungraded: str = ""
+    graded: str = ""
 
     @property
     def total(self) -> float | None:

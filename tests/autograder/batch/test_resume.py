@@ -86,10 +86,10 @@ def test_a_batch_that_is_stopped_in_the_middle_goes_on_with_what_is_missing(
     assert {one.student: one.score for one in graded.results} == {name: kind.score for name, kind in members.items()}
 
 
-def _end(below: set[int]) -> None:
+def _end(below: set[tuple[int, str]]) -> None:
     """The workers, the kernels and their servers end with the batch, also where it was killed."""
-    deadline = time.monotonic() + 30
-    while (left := [pid for pid in below if _runs(pid)]) and time.monotonic() < deadline:
+    deadline = time.monotonic() + 60
+    while (left := [process for process in below if _runs(*process)]) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert not left
 
@@ -110,24 +110,24 @@ def test_two_assignments_graded_at_once_in_one_course_do_not_mix(tmp_path: Path)
     assert _recorded(root, "ps") == _recorded(root, "other") == set(members)
 
 
-def _below(root: int) -> set[int]:
-    """All processes that this one has started, and they in turn."""
-    parents = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                stat = Path(f"/proc/{entry}/stat").read_text()
-            except OSError:
-                continue
-            parents[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+def _below(root: int) -> set[tuple[int, str]]:
+    """All processes that this one has started, and they in turn, each with the time at which it began."""
+    about = {int(entry): fields for entry in os.listdir("/proc") if entry.isdigit() and (fields := _about(int(entry)))}
     found = {root}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+    while more := {pid for pid, fields in about.items() if int(fields[1]) in found} - found:
         found |= more
-    return found - {root}
+    return {(pid, about[pid][19]) for pid in found - {root}}
 
 
-def _runs(pid: int) -> bool:
+def _runs(pid: int, began: str) -> bool:
+    """Whether that very process runs: its number may belong to another one by now."""
+    fields = _about(pid)
+    return bool(fields) and fields[0] != "Z" and fields[19] == began
+
+
+def _about(pid: int) -> list[str]:
+    """What /proc/PID/stat says after the name: state, parent, ... and in place 19 when it began."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return False
+        return []

@@ -5,67 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from killing import killed_at
 from small_course import answered, cell, released, write
 
 from autograder.intake.collect import prepare
 from autograder.intake.owner import owned
-
-# What Python tells before it changes or opens a file; see "Audit events table" in its documentation.
-_CHANGES = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "os.link", "os.truncate", "os.utime")
-
-
-def in_a_fork(work: Callable[[], None]) -> int:
-    """Exit status of a fork that does this."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def killed_at(number: int, root: Path, emptied: bool, work: Callable[[], Any]) -> bool:
-    """Do `work` in a process that dies before its call number `number` that changes a file below `root`.
-
-    With `emptied`, a file that the call opens to write is created or emptied first. False if there are fewer calls.
-    """
-    left = number
-
-    def die(event: str, arguments: tuple[Any, ...]) -> None:
-        nonlocal left
-        if event not in _CHANGES or not isinstance(arguments[0], (str, Path)):
-            return
-        in_an_open_folder = event in ("os.remove", "os.rmdir") and arguments[1] != -1  # shutil.rmtree
-        if not (in_an_open_folder or str(arguments[0]).startswith(here)):
-            return
-        writes = event != "open" or (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR)
-        if not writes or str(arguments[0]).startswith(locks):
-            return
-        left -= 1
-        if left == 0:
-            if emptied and event == "open":
-                left = 10**9
-                os.close(os.open(arguments[0], arguments[2] & ~os.O_EXCL, 0o666))
-            os._exit(9)
-
-    def act() -> None:
-        sys.addaudithook(die)
-        work()
-
-    here, locks = str(root), str(root / ".autograder")
-    code = in_a_fork(act)
-    assert code in (0, 9), "the work itself failed"
-    return code == 9
 
 
 def state(course: Path) -> dict[str, bytes]:
