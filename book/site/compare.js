@@ -1,11 +1,13 @@
-// Expected and actual output, compared as a reader sees them: spaces at the end of a line and empty lines at the end
-// do not count; everything else does.
+// Expected and actual output, compared as a reader sees them: spaces at the end of a line, empty lines at the end and
+// the sign of a printed zero such as -0.00 do not count; everything else does.
+
+const MINUS_ZERO = /(^|[^\w.+-])-(?=0\.0+(?![\w.]))/g;
 
 export function tidy(text) {
   const lines = text
     .replaceAll("\r\n", "\n")
     .split("\n")
-    .map((line) => line.trimEnd());
+    .map((line) => line.trimEnd().replace(MINUS_ZERO, "$1"));
   while (lines.length && lines.at(-1) === "") lines.pop();
   return lines;
 }

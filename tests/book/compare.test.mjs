@@ -10,6 +10,7 @@ for (const [name, expected, actual] of [
   ["spaces and empty lines at the end", "a\nb\n", "a  \nb\n\n\n"],
   ["Windows line ends", "a\nb\n", "a\r\nb\r\n"],
   ["nothing and nothing", "", "\n"],
+  ["minus zero", "scale 0.00000 q 0\n-0.0 0.0\n", "scale -0.00000 q 0\n0.0 -0.0\n"],
 ]) {
   test(`${name} is no difference`, () => assert.equal(firstDifference(expected, actual), null));
 }
@@ -21,6 +22,9 @@ for (const [expected, actual, difference, said] of [
     { line: 0, column: 10 },
     "Line 1 differs at character 11: expected scale 0.06299, got scale 0.06300",
   ],
+  ["0.001\n", "-0.001\n", { line: 0, column: 0 }, "Line 1 differs at character 1: expected 0.001, got -0.001"],
+  ["a 0.0 1\n", "a -0.0 2\n", { line: 0, column: 6 }, "Line 1 differs at character 7: expected a 0.0 1, got a 0.0 2"],
+  ["1-0.0\n", "10.0\n", { line: 0, column: 1 }, "Line 1 differs at character 2: expected 1-0.0, got 10.0"],
   ["a\nb\n", "a\n", { line: 1, column: 0 }, "Line 2 is missing: b"],
   ["a\n", "a\nb\n", { line: 1, column: 0 }, "Line 2 is too much: b"],
   ["a\n", " a\n", { line: 0, column: 0 }, "Line 1 differs at character 1: expected a, got  a"],
