@@ -8,6 +8,8 @@ asked for. The second kind is listed, with the reason, in `bank/ASSIGNMENT/equiv
     change = "if largest == 0: -> if largest <= 0:"
     why = "A largest absolute value is never negative."
 
+What came of each function is written to `bank/mutants.csv`, with a hash of the cells that it was measured on.
+
 Mutation analysis is from DeMillo, Lipton and Sayward, "Hints on Test Data Selection" (1978). The mutants run in this
 process, with the random inputs that a notebook has on a learner's machine, so that a run can be repeated.
 """
@@ -16,15 +18,19 @@ from __future__ import annotations
 
 import ast
 import copy
+import csv
+import hashlib
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 
 from autograder.course import source
 from autograder.course.course import Course, CourseError
 from autograder.proof import in_process, prove
 
+TABLE = "mutants.csv"  # in the course's bank
 LEAST = 0.97  # share of the mutants that are not equivalent which the tests of an assignment must notice
 _SECONDS = 5.0  # of processor time for one cell; the reference's take less than one
 _OPERATORS: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
@@ -85,7 +91,7 @@ class Mutant:
 class Tally:
     """What became of an assignment's mutants."""
 
-    killed: int
+    killed: list[Mutant]
     survivors: list[Mutant]
     equivalent: list[Mutant]  # survivors that are listed with a reason
     stale: list[str]  # listed, but killed or no longer made
@@ -93,7 +99,19 @@ class Tally:
     @property
     def share(self) -> float:
         """Killed mutants in all that are not equivalent."""
-        return self.killed / max(self.killed + len(self.survivors), 1)
+        return len(self.killed) / max(len(self.killed) + len(self.survivors), 1)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: of `mutants` of a function that are not equivalent, the tests notice `noticed`."""
+
+    assignment: str
+    function: str
+    mutants: int
+    noticed: int
+    equivalent: int
+    measured_on: str  # `fingerprint` of the assignment then
 
 
 def mutants(cell: source.SourceCell) -> Iterator[Mutant]:
@@ -116,13 +134,13 @@ def mutants(cell: source.SourceCell) -> Iterator[Mutant]:
 def run(course: Course, assignment: str) -> Tally:
     """Test the mutants of an assignment's references. Raises CourseError for a malformed list of equivalent ones."""
     listed = _listed(course, assignment)
-    killed, survivors, equivalent = 0, [], []
+    killed, survivors, equivalent = [], [], []
     for path in sorted(course.source(assignment).glob("*.ipynb")):
         cells = source.read(path)
         for cell in cells.cells:
             for mutant in mutants(cell) if cell.kind == "answer" else ():
                 if _is_killed(cells, mutant):
-                    killed += 1
+                    killed.append(mutant)
                 elif (mutant.function, mutant.change) in listed:
                     equivalent.append(mutant)
                 else:
@@ -132,8 +150,44 @@ def run(course: Course, assignment: str) -> Tally:
     return Tally(killed, survivors, equivalent, stale)
 
 
+def fingerprint(course: Course, assignment: str) -> str:
+    """A hash of all that a run depends on: the assignment's code cells."""
+    digest = hashlib.sha256()
+    for path in sorted(course.source(assignment).glob("*.ipynb")):
+        for cell in source.read(path).cells:
+            digest.update(f"{cell.name}\0{cell.kind}\0{cell.source}\0".encode())
+    return digest.hexdigest()[:12]
+
+
+def rows(course: Course, assignment: str, tally: Tally) -> list[Row]:
+    """The table's lines for an assignment, one for each function, by name."""
+    killed, survivors, equivalent = (
+        Counter(mutant.function for mutant in kind) for kind in (tally.killed, tally.survivors, tally.equivalent)
+    )
+    measured_on = fingerprint(course, assignment)
+    return [
+        Row(assignment, name, killed[name] + survivors[name], killed[name], equivalent[name], measured_on)
+        for name in sorted(killed | survivors | equivalent)
+    ]
+
+
+def table(course: Course) -> list[Row]:
+    """What earlier runs found; nothing where there was none."""
+    path = course.root / prove.BANK / TABLE
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Row(assignment, function, int(mutants), int(noticed), int(equivalent), measured_on)
+            for assignment, function, mutants, noticed, equivalent, measured_on in list(csv.reader(file))[1:]
+        ]
+
+
 def main(course: Course, assignments: Sequence[str]) -> int:
-    """The command: prints survivors and shares; 0 if the share is high enough everywhere and no entry is stale."""
+    """The command: prints survivors and shares, and writes the table.
+
+    Returns 0 if the share is high enough everywhere and no entry is stale.
+    """
     good = True
     for name in assignments or course.assignments():
         tally = run(course, name)
@@ -141,12 +195,19 @@ def main(course: Course, assignments: Sequence[str]) -> int:
             print(f"  survives: {mutant.function}: {mutant.change}")
         for entry in tally.stale:
             print(f"  listed as equivalent, but it does not survive: {entry}", file=sys.stderr)
-        total = tally.killed + len(tally.survivors)
-        print(
-            f"{name}: {tally.killed} of {total} mutants noticed ({tally.share:.1%}), {len(tally.equivalent)} equivalent"
-        )
+        killed, equivalent = len(tally.killed), len(tally.equivalent)
+        total = killed + len(tally.survivors)
+        print(f"{name}: {killed} of {total} mutants noticed ({tally.share:.1%}), {equivalent} equivalent")
+        _write(course, [row for row in table(course) if row.assignment != name] + rows(course, name, tally))
         good = good and tally.share >= LEAST and not tally.stale
     return 0 if good else 1
+
+
+def _write(course: Course, lines: list[Row]) -> None:
+    with (course.root / prove.BANK / TABLE).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([field.name for field in fields(Row)])
+        writer.writerows(astuple(row) for row in sorted(lines, key=lambda row: (row.assignment, row.function)))
 
 
 def _is_killed(cells: source.Source, mutant: Mutant) -> bool:

@@ -74,6 +74,20 @@ def test_a_thorough_test_notices_every_mutant(tmp_path: Path, capsys: pytest.Cap
     assert "(100.0%), 0 equivalent" in capsys.readouterr().out
 
 
+def test_the_command_writes_what_came_of_each_function_and_keeps_the_lines_of_other_assignments(
+    tmp_path: Path,
+) -> None:
+    course = course_with(tmp_path, "assert largest([1, 3, 2]) == 3")
+    (tmp_path / "bank/mutants.csv").write_text("header\nother,f,5,5,0,abc\ntiny,old,1,1,0,abc\n", encoding="utf-8")
+    mutants.main(course, ["tiny"])
+    other, tiny = mutants.table(course)
+    assert other == mutants.Row("other", "f", 5, 5, 0, "abc")
+    assert (tiny.function, tiny.mutants - tiny.noticed, tiny.equivalent) == ("largest", 5, 0)
+    assert tiny.measured_on == mutants.fingerprint(course, "tiny")
+    course_with(tmp_path / "changed", THOROUGH)
+    assert mutants.fingerprint(Course(tmp_path / "changed"), "tiny") != tiny.measured_on
+
+
 def test_a_gap_is_listed_and_fails_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     course = course_with(tmp_path, "assert largest([1, 3, 2]) == 3")
     assert mutants.main(course, ["tiny"]) == 1
