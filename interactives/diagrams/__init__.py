@@ -3,9 +3,9 @@
     from interactives import diagrams
     diagrams.memory_hierarchy()      # the last line of a cell
 
-`drawing.py` draws, and the other files say what: `transformer.py` what a model
-computes, `machine.py` a GPU, `batches.py` passes and
-batches, `memory.py` the KV cache. A function that takes a moment to
+`drawing.py` draws, and the other files say what: `transformer.py` what a model computes, `machine.py` a GPU, `batches.py`
+passes and batches, `memory.py` the KV cache, `quantized.py` numbers in few bits, `speculation.py` guesses, `service.py`
+a server and several GPUs. A function that takes a moment to
 import is found here when it is asked for.
 """
 
@@ -29,6 +29,17 @@ _HOMES = {
     "copy_on_write": "memory",
     "prefix_tree": "memory",
     "offload_hazard": "memory",
+    "number_lines": "quantized",
+    "group_bits": "quantized",
+    "gptq_columns": "quantized",
+    "awq_scaling": "quantized",
+    "speculative_round": "speculation",
+    "tokens_per_pass": "speculation",
+    "acceptance_areas": "speculation",
+    "request_timeline": "service",
+    "queueing": "service",
+    "tensor_parallel": "service",
+    "prefill_decode_split": "service",
 }
 __all__ = ["Diagram", *_HOMES]
 

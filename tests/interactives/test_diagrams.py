@@ -243,3 +243,35 @@ def test_shared_prefixes_are_counted() -> None:
 
 def test_the_copy_takes_as_long_as_its_bytes() -> None:
     assert words(diagrams.offload_hazard()).count("10.7 ms") == 2  # 4,096 · 131,072 bytes at 50 GB/s
+
+
+NUMBERS = {
+    "number_lines": ("15 values, equal steps", "15 values, close near 0", "255 values", "253 values"),
+    "group_bits": ("128 bits", "144 bits / 32 weights = 4.5 bits a weight"),
+    "gptq_columns": ("rounded: 18%", "GPTQ: 7%"),
+    # 0.45 is 0.117 from 1/3; doubled it is 0.1 from 1, and half of that from 0.45
+    "awq_scaling": ("comes back as 0.33, off by 0.117", "comes back as 0.50, off by 0.050", ": 0.93", ": 0.40"),
+    "speculative_round": ("3. The round brings 4 tokens", "corrects", "dropped"),
+    # 1 + 0.8 + 0.64 + 0.512 + 0.4096 and 1 + 0.6 + 0.36 + 0.216 + 0.1296
+    "tokens_per_pass": ("acceptance 0.8: 3.36 tokens a pass", "acceptance 0.6: 2.31 tokens a pass", "0.51", "0.13"),
+    "acceptance_areas": ("accepted, 70% of all guesses", "rejected, 30%", "drawn instead, 30%"),
+    # a step of batch 32 is 7.36 ms; 2,048 tokens are 66.5 ms and their attention 2.3 ms
+    "request_timeline": ("TTFT 119 ms", "50 ms of waiting + 69 ms", "7.4 ms", "24.1 ms", "the gaps, 10.2 ms", "180 ms"),
+    "queueing": ("50%: 2 times", "80%: 5 times", "90%: 10 times", "95%: 20 times"),
+    "tensor_parallel": ("GPU 1: 70.6 GB", "twice in each of 80 layers:", "160 exchanges a step"),
+    # 2,048 tokens of 131,072 bytes, over 50 GB/s
+    "prefill_decode_split": ("for 69 ms", "moves 268 MB of cache", "7.4 ms", "on its way for 5.4 ms"),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_diagram_states_the_numbers_written_here(name: str) -> None:
+    said = words(getattr(diagrams, name)())
+    for number in NUMBERS[name]:
+        assert number in said, number
+
+
+def test_gptq_s_example_moves_two_weights_off_their_nearest_value() -> None:
+    diagram = diagrams.gptq_columns()
+    values = [element for element in root(diagram).iter(f"{SVG}text") if element.attrib["text-anchor"] == "end"]
+    assert [one.text for one in values if "font-weight" in one.attrib] == ["−0.60", "0.30"]
