@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from autograder.course import model_answers
 from interactives.npm import NpmError, find_tool
 
 HERE = Path(__file__).resolve().parent
@@ -42,6 +43,8 @@ def lay_out(root: Path, source: Path) -> None:
         _practice(root / "exercises" / "practice", source)
     if (root / "exercises" / "source").is_dir():
         shutil.copytree(root / "exercises" / "source", source / "_problem_sets")
+        if model_answers.shown(root / "exercises"):
+            (source / "_problem_sets" / "model_answers_shown").touch()
     if (root / "CONTRIBUTING.md").is_file():
         shutil.copy(root / "CONTRIBUTING.md", source / "_contributing.md")
 

@@ -16,6 +16,7 @@ from docutils import nodes
 from page_policy import GISCUS
 from sphinx.application import Sphinx
 
+MOVED = {"notebooks/04_quantization": "notebooks/04a_number_formats"}  # pages that had another address
 MADE_FROM = {"contributing": "CONTRIBUTING.md"}  # pages that are only a frame for a file elsewhere
 IMAGE = re.compile(r"<img\b[^>]*>")
 EMBEDDED = re.compile(r'src="data:image/png;base64,([A-Za-z0-9+/=\s]+)"')
@@ -116,7 +117,21 @@ def _page_for_lost_readers(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], s
     yield "404", {}, "404.html"
 
 
+def _leave_word_at_old_addresses(app: Sphinx, exception: Exception | None) -> None:
+    if exception is not None or app.builder.name != "html":
+        return
+    for old, new in MOVED.items():
+        target = f"{Path(new).name}.html"
+        (Path(app.outdir) / f"{old}.html").write_text(
+            f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8" /><title>This page has moved</title>'
+            f'<meta http-equiv="refresh" content="0; url={target}"></head>'
+            f'<body><main><p>This page has moved to <a href="{target}">another address</a>.</p></main></body></html>\n',
+            "utf-8",
+        )
+
+
 def setup(app: Sphinx) -> dict:
+    app.connect("build-finished", _leave_word_at_old_addresses)
     app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it even where sphinx-comments is not used
     app.add_js_file("course/site.js", type="module")
     app.connect("builder-inited", _read_head_script)

@@ -18,6 +18,11 @@ from sphinx.util.docutils import SphinxDirective
 TIME = re.compile(r"\*\*Time:\*\*\s*([^.]+)\.")
 
 
+def label(name: str) -> str:
+    """What a reader calls a lesson: "3" for `03_kv_cache`, "4a" for `04a_number_formats`."""
+    return name.split("_")[0].removeprefix("0") or "0"
+
+
 def first_lines(notebook: Path) -> tuple[str, str]:
     """(title, time to plan) of a lesson. Raises ValueError where it does not state them."""
     cells = json.loads(notebook.read_text("utf-8"))["cells"]
@@ -41,7 +46,7 @@ class LessonList(SphinxDirective):
                 title, time = first_lines(file)
             except ValueError as error:
                 raise self.error(str(error)) from error
-            card = (f":::{{grid-item-card}} {int(name[:2])} · {title}", f":link: /notebooks/{name}", ":link-type: doc")
+            card = (f":::{{grid-item-card}} {label(name)} · {title}", f":link: /notebooks/{name}", ":link-type: doc")
             cards += [*card, "", what, "", "```{card-footer}", time, "```", ":::", ""]
         return self.parse_text_to_nodes("\n".join([*cards, "::::"]))
 

@@ -1,15 +1,23 @@
-"""Sphinx extension: `{problem-sets}`, a table of the graded notebooks, read from their sources."""
+"""Sphinx extension: `{problem-sets}`, a table of the graded notebooks, read from their sources, and
+`{written-answers}`, the questions that a person grades, each with a place for an answer and, once that is written, the
+model answer and its rubric (site/written.js). Where the course's configuration does not show model answers, the second
+leaves nothing on the page.
+"""
 
 import json
 import re
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-FOLDER = "_problem_sets"  # where build.py puts exercises/source
+from autograder.course import model_answers
+
+FOLDER = "_problem_sets"  # where layout.py puts exercises/source
+SHOWN = "model_answers_shown"  # a file there, where the course's configuration shows model answers
 BONUS = re.compile(r"\| *\d+ *\| *bonus\b.*\| *(\d+) *\|")  # a part's row in the notebook's own table
 
 
@@ -51,6 +59,42 @@ class ProblemSets(SphinxDirective):
         return self.parse_text_to_nodes("\n".join(rows))
 
 
+HINTS = re.compile(r"<details>.*?</details>\s*", re.DOTALL)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+class WrittenAnswers(SphinxDirective):
+    def run(self) -> list[nodes.Node]:
+        folder = Path(self.env.srcdir) / FOLDER
+        if not (folder / SHOWN).exists():
+            return self.parse_text_to_nodes("This course keeps its model answers for the feedback.")
+        found: list[nodes.Node] = []
+        for file in sorted(folder.glob("*/*.ipynb")):
+            for one in model_answers.read(file):
+                found += self._question(file.parent.name, one)
+        return found
+
+    def _question(self, assignment: str, one: model_answers.ModelAnswer) -> list[nodes.Node]:
+        name = f"{assignment}/{one.name}"
+        place = escape(name.replace("/", "-"))
+        said = HEADING.sub(r"**\1**", HINTS.sub("", one.question))
+        form = (
+            f'<form class="written" data-written="{escape(name)}" data-words="{model_answers.FEWEST_WORDS}">'
+            f'<label for="{place}">Your answer to {escape(name)}</label><textarea id="{place}" rows="8"></textarea>'
+            '<p><button type="submit">Show the model answer</button> <span role="status"></span></p></form>'
+            "<noscript><p>The model answer opens where scripts run.</p></noscript>"
+            f'<div class="model-answer" tabindex="-1" aria-label="Model answer and rubric" role="group" hidden>'
+        )
+        return [
+            nodes.rubric(text=f"{name}, {one.points:g} points"),
+            *self.parse_text_to_nodes(said),
+            nodes.raw("", form, format="html"),
+            *self.parse_text_to_nodes(one.text),
+            nodes.raw("", "</div>", format="html"),
+        ]
+
+
 def setup(app: Sphinx) -> dict:
     app.add_directive("problem-sets", ProblemSets)
+    app.add_directive("written-answers", WrittenAnswers)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -12,7 +12,9 @@ from bs4 import BeautifulSoup, Tag
 from sphinx.application import Sphinx
 
 TEXTS = "searchtext.json"
-LEFT_OUT = "script, style, noscript, .headerlink, .katex-html, annotation, nav, .lesson-tools, .discussion, svg"
+LEFT_OUT = (
+    "script, style, noscript, .headerlink, .katex-html, annotation, nav, .lesson-tools, .discussion, .model-answer, svg"
+)
 NOT_SEARCHED = {"search.html", "404.html"}
 
 

@@ -38,7 +38,7 @@ async function leadOn(link) {
   const next = lessons.find((lesson) => !quizzes[lesson]?.passed);
   if (!next) return;
   link.href = `notebooks/${next}.html`;
-  link.textContent = `Continue with lesson ${Number.parseInt(next, 10)}`;
+  link.textContent = `Continue with lesson ${next.split("_")[0].replace(/^0(?=.)/, "")}`;
 }
 
 export function home() {

@@ -8,6 +8,7 @@ const root = new URL(document.documentElement.dataset.content_root || "./", loca
 frame();
 
 if (document.querySelector(".practice")) import("./practice.js");
+if (document.querySelector("form.written")) import("./written.js").then(({ writtenAnswers }) => writtenAnswers());
 if (document.querySelector(".home-start")) import("./home.js").then(({ home }) => home());
 
 const lab = document.querySelector("a[data-lab]");

@@ -3,10 +3,9 @@
     from interactives import diagrams
     diagrams.memory_hierarchy()      # the last line of a cell
 
-`drawing.py` draws, and the other files say what: `transformer.py` what a model computes, `machine.py` a GPU, `batches.py`
-passes and batches, `memory.py` the KV cache, `quantized.py` numbers in few bits, `speculation.py` guesses, `service.py`
-a server and several GPUs. A function that takes a moment to
-import is found here when it is asked for.
+`drawing.py` draws, and the other files say what: `transformer.py` what a model computes, `machine.py` a GPU,
+`batches.py` passes and batches, `memory.py` the KV cache, `quantized.py` numbers in few bits, `speculation.py` guesses,
+`service.py` a server and several GPUs. A function that takes a moment to import is found here when it is asked for.
 """
 
 from importlib import import_module

@@ -2,7 +2,7 @@
 
 import torch
 
-from interactives.diagrams.drawing import Colour, Diagram, Drawing
+from interactives.diagrams.drawing import Anchor, Colour, Diagram, Drawing
 from reference_impl.bounds.arithmetic import bits_per_weight
 from reference_impl.quantization.floating import float_values
 from reference_impl.quantization.gptq import gptq, output_error
@@ -157,7 +157,7 @@ def awq_scaling() -> Diagram:
         for level in range(4):
             x = left + (right - left) * level * step
             drawing.line(x, y - 10, x, y + 4, "memory", width=2.2)
-            anchor = "start" if level == 0 else "end" if level == 3 else "middle"
+            anchor: Anchor = "start" if level == 0 else "end" if level == 3 else "middle"
             drawing.text(x, y + 21, f"{level * step:.2f}", anchor)
         x, to = (left + (right - left) * value for value in (place, lands))
         drawing.line(x, y - 16, to, y - 16, "arithmetic", width=4)

@@ -8,7 +8,7 @@ from reference_impl.decoding.rejection import acceptance, residual
 
 def speculative_round() -> Diagram:
     """A round of the greedy rule: four guesses, one pass of the target, and what comes out."""
-    draft, target = ["over", "the", "green", "hills"], ["over", "the", "green", "fields", "of"]
+    draft, target = ["the", "sheep", "sleep", "all"], ["the", "sheep", "may", "safely", "graze"]
     brought = accept_greedy(draft, target)
     agreed = len(brought) - 1
     drawing = Drawing("speculative-round", height=252)
@@ -42,7 +42,7 @@ def tokens_per_pass() -> Diagram:
     k = 4
     drawing = Drawing("tokens-per-pass", height=330)
     told = []
-    for row, alpha in enumerate((0.8, 0.6)):
+    for row, alpha in enumerate((0.9, 0.7)):
         base = 148 + 158 * row
         total = expected_tokens(alpha, k)
         drawing.text(12, base - 126, f"acceptance {alpha}: {total:.2f} tokens a pass", bold=True)

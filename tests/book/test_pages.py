@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 
 # What looks the same on every page and there is much of: it is looked at on one page.
 ALIKE = ["main div.highlight pre", "main .katex", "main dl.api"]
-WHOLE = ("notebooks/04_quantization.html", "reference/bounds.html")
+WHOLE = ("notebooks/04a_number_formats.html", "reference/bounds.html")
 RUN_AXE = """async ([options, without]) => {
     const found = await axe.run({ exclude: without.map((one) => [one]) }, { ...options, resultTypes: ["violations"] });
     return found.violations.map(({ id, nodes }) => [id, nodes.length, nodes[0].target.join(" "), nodes[0].html]);

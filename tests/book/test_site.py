@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from site_tools import ROOT, Visit, page_of, served
 
-LESSON = "notebooks/04_quantization.html"
+LESSON = "notebooks/04a_number_formats.html"
 Opener = Callable[..., Visit]
 
 pytestmark = pytest.mark.browser
@@ -39,7 +39,7 @@ def test_search_finds_absmax_in_the_lesson_while_the_reader_types(visit: Opener,
         page.keyboard.press("Control+k")
     page.locator("#search-field").press_sequentially("absmax")
     results = page.locator(".search-results li")
-    lesson = results.filter(has_text="in Quantization: fewer bits").first
+    lesson = results.filter(has_text="in Quantization, part 1").first
     expect(lesson).to_contain_text("absmax", ignore_case=True)
     expect(lesson.locator("mark").first).to_be_visible()
     assert "\\" not in lesson.inner_text()  # each formula once, without its LaTeX
@@ -86,9 +86,9 @@ def test_the_lesson_prints_with_its_title_and_its_figures(visit: Opener) -> None
 
 def test_the_download_is_the_notebook_of_the_repository(visit: Opener) -> None:
     page = visit(LESSON).page
-    link = page.locator(".bd-footer-content a", has_text="notebooks/04_quantization.ipynb")
+    link = page.locator(".bd-footer-content a", has_text="notebooks/04a_number_formats.ipynb")
     answer = page.request.get(link.evaluate("e => e.href"))
-    assert answer.body() == (ROOT / "notebooks" / "04_quantization.ipynb").read_bytes()
+    assert answer.body() == (ROOT / "notebooks" / "04a_number_formats.ipynb").read_bytes()
 
 
 def test_the_home_page_prints_no_answer_of_the_opening_questions(visit: Opener) -> None:
@@ -303,11 +303,11 @@ def test_an_address_that_leads_nowhere_shows_a_page_that_leads_back(browser: Bro
 def test_open_in_jupyterlab_follows_the_address_that_the_reader_gives(visit: Opener) -> None:
     page = visit(LESSON).page
     link = page.get_by_role("link", name="Open in JupyterLab")
-    expect(link).to_have_attribute("href", "http://localhost:8888/lab/tree/notebooks/04_quantization.ipynb")
+    expect(link).to_have_attribute("href", "http://localhost:8888/lab/tree/notebooks/04a_number_formats.ipynb")
     page.get_by_text("It runs elsewhere").click()
     page.get_by_label("The address that JupyterLab shows").fill("https://hub.example.edu/user/ada/lab/tree/x.ipynb")
     page.keyboard.press("Tab")
-    hub = "https://hub.example.edu/user/ada/lab/tree/notebooks/04_quantization.ipynb"
+    hub = "https://hub.example.edu/user/ada/lab/tree/notebooks/04a_number_formats.ipynb"
     expect(link).to_have_attribute("href", hub)
     page.reload()
     expect(link).to_have_attribute("href", hub)
@@ -434,3 +434,34 @@ def test_the_site_carries_no_icon_script_and_no_trace_of_the_machine_that_built_
     texts = [file for file in site.rglob("*") if file.suffix in (".html", ".js", ".css", ".ipynb")]
     tell_tale = [file for file in texts if str(ROOT) in file.read_text("utf-8")]
     assert tell_tale == []
+
+
+def test_the_old_address_of_lesson_4_leads_to_its_first_part(visit: Opener) -> None:
+    page = visit("notebooks/04_quantization.html").page
+    page.wait_for_url(f"**/{LESSON}")
+
+
+def test_a_model_answer_opens_once_an_answer_is_written_and_the_answer_stays(visit: Opener) -> None:
+    page = visit("problem_sets.html").page
+    question = page.locator('form[data-written="ps5_sizing/the-recommendation"]')
+    model = page.locator('form[data-written="ps5_sizing/the-recommendation"] ~ .model-answer').first
+    box = page.get_by_label("Your answer to ps5_sizing/the-recommendation")
+    button = question.get_by_role("button", name="Show the model answer")
+    expect(model).to_be_hidden()
+    box.fill("Two H100.")
+    button.click()
+    expect(question.get_by_role("status")).to_have_text("Write at least 10 words first.")
+    expect(model).to_be_hidden()
+    box.fill("Rent two H100 with weights of 8 bits and let the server draft.")
+    button.click()
+    expect(model).to_be_visible()
+    expect(model).to_contain_text("Rubric.")
+    page.reload()
+    expect(box).to_have_value("Rent two H100 with weights of 8 bits and let the server draft.")
+    expect(model).to_be_hidden()
+
+
+def test_search_does_not_look_through_model_answers(site: Path) -> None:
+    said = "keep the promise for up to 33 doctors"
+    assert said in (site / "problem_sets.html").read_text("utf-8")
+    assert said not in (site / "searchtext.json").read_text("utf-8")

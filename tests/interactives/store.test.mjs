@@ -172,7 +172,7 @@ for (const [name, file, why] of [
   ["half a file", FULL.slice(0, FULL.length / 2), /not JSON/],
   ["an empty file", "", /not JSON/],
   ["another program's file", '{"cards": []}', /no progress file of this course/],
-  ["a later version", altered((d) => (d.version = 3)), /of version 3, this page knows 2/],
+  ["a later version", altered((d) => (d.version = 4)), /of version 4, this page knows 3/],
   ["a missing section", altered((d) => delete d.review), /"review" is missing/],
   ["points that are text", altered((d) => (d.xp["quiz/01"] = "50")), /damaged at "xp", entry "quiz\/01"/],
   ["a card without a date", altered((d) => (d.review["quiz/01/a"].card.due = "soon")), /damaged at "review"/],
@@ -311,6 +311,41 @@ test("a document and an export of version 1 are read, and the figures' answers o
   assert.equal(storage.getItem("llm-course.asked"), null);
   assert.deepEqual(store.figureAnswer("sizing-gpus", "How many GPUs?"), { guess: 3 });
   assert.deepEqual(at("2026-06-10T12:00:00Z").store.import(JSON.stringify(old)), { ok: true });
+});
+
+test("a document of version 2 keeps what lesson 4 earned when it was one lesson", () => {
+  const { storage } = at("2026-06-10T12:00:00Z");
+  const old = JSON.parse(FULL);
+  delete old.written;
+  old.version = 2;
+  old.xp = { "quiz/04_quantization": 50, "quiz/05_speculative_decoding": 30 };
+  old.quizzes = { "04_quantization": { tries: 2, best: 6, passed: true } };
+  old.opening = { "04_quantization": { "no-error": { variant: 0, answer: 0 } } };
+  const [item] = Object.values(old.review).filter(({ kind }) => kind === "quiz");
+  const missed = (question) => ({ ...item, lesson: "04_quantization", question });
+  old.review = { "quiz/04_quantization/halves": missed("halves"), "quiz/04_quantization/speed": missed("speed") };
+  storage.setItem(KEY, JSON.stringify(old));
+  const { store } = at("2026-06-10T12:00:00Z", storage);
+  const passed = { tries: 2, best: 6, passed: true };
+  assert.deepEqual(store.quiz("04a_number_formats"), passed);
+  assert.deepEqual(store.quiz("04b_quantization_methods"), passed);
+  assert.equal(store.points(), 80);
+  assert.equal(store.award("quiz/04b_quantization_methods", 50), 0); // its points were earned with the first part's
+  assert.deepEqual(store.opening("04a_number_formats"), { "no-error": { variant: 0, answer: 0 } });
+  assert.deepEqual(Object.keys(store.read().review).sort(), [
+    "quiz/04a_number_formats/speed",
+    "quiz/04b_quantization_methods/halves",
+  ]);
+  assert.equal(store.read().version, 3);
+});
+
+test("a written answer is kept, and cut where it is longer than any answer", () => {
+  const { store, storage } = at("2026-06-10T12:00:00Z");
+  assert.equal(store.written("ps5_sizing/the-recommendation"), "");
+  store.keepWritten("ps5_sizing/the-recommendation", "Rent two.");
+  assert.equal(at("2026-06-10T12:00:00Z", storage).store.written("ps5_sizing/the-recommendation"), "Rent two.");
+  store.keepWritten("ps5_sizing/the-recommendation", "x".repeat(30_000));
+  assert.equal(store.written("ps5_sizing/the-recommendation").length, 20_000);
 });
 
 test("an export holds the figures' answers and the chosen GPU, and an import brings them back", () => {

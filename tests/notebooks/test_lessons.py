@@ -104,7 +104,7 @@ def test_every_figure_has_a_description(each: Lesson) -> None:
 
 
 def test_links_to_other_lessons_lead_to_lessons(each: Lesson) -> None:
-    for target in re.findall(r"\]\((\d\d_\w+\.ipynb)\)", each.prose):
+    for target in re.findall(r"\]\((\d\d[a-z]?_\w+\.ipynb)\)", each.prose):
         assert (ROOT / "notebooks" / target).is_file(), target
 
 

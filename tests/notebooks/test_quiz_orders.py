@@ -26,7 +26,7 @@ def test_the_fastest_decode_bound_comes_first() -> None:
 
 def test_the_smallest_rounding_error_comes_first() -> None:
     errors = []
-    for item in items("04_quantization", "errors-in-order"):
+    for item in items("04a_number_formats", "errors-in-order"):
         bits, _, _, _, group = item.split()
         errors.append(expected_error(int(group), int(bits)))
     assert all(larger > 1.1 * smaller for smaller, larger in pairwise(errors))

@@ -22,7 +22,7 @@ def sentences() -> list[tuple[str, str, str]]:
         for cell in Lesson(name).markdown:
             text = cell.source.split("## Sources")[0]
             text = re.sub(r"```.*?```|`[^`]*`|\$[^$]*\$|^#[^\n]*$", "", text, flags=re.S | re.M)
-            text = re.sub(r"\[([^\]]*)\]\((?:(\d\d)_\w+\.ipynb)\)", r"\1 lesson \2", text)
+            text = re.sub(r"\[([^\]]*)\]\((?:(\d\d)[a-z]?_\w+\.ipynb)\)", r"\1 lesson \2", text)
             found += [(name, cell.id, one) for one in re.split(r"(?<=[.!?:])\s+|\n", text)]
     return found
 

@@ -1,13 +1,15 @@
 // The shape of the progress document. An import is checked before it replaces anything, and a refusal names the place
 // that is wrong. What the browser itself kept is mended entry by entry, so that one damaged entry costs nothing else.
 //
-// Version 2 added `figures`, the answers to the questions of the interactive figures.
+// Version 2 added `figures`, the answers to the questions of the interactive figures. Version 3 has lesson 4 in two parts
+// and `written`, the answers to questions that a person would grade.
 
 import { isDay } from "./days.js";
 
 export const FORMAT = "llm-serving-course progress";
-export const VERSION = 2;
+export const VERSION = 3;
 export const LONGEST_PROGRAM = 50_000; // characters
+export const LONGEST_ANSWER = 20_000; // characters
 
 export const emptyDocument = () => ({
   format: FORMAT,
@@ -19,6 +21,7 @@ export const emptyDocument = () => ({
   figures: {},
   review: {},
   code: {},
+  written: {},
   streak: { on: false, days: [] },
 });
 
@@ -78,16 +81,44 @@ const SECTIONS = {
   review: (value) => quizItem(value) || predictionItem(value),
   figures: shape({ guess: isGuess }),
   code: shape({ source: isText(LONGEST_PROGRAM), tries: isCount, passed: isFlag }),
+  written: isText(LONGEST_ANSWER),
 };
 
 const FORBIDDEN_NAMES = ["__proto__", "constructor", "prototype"];
 const isGood = (check, name, value) => !FORBIDDEN_NAMES.includes(name) && name.length <= 200 && check(value);
 const inOrder = (days) => days.every((day, index) => isDay(day) && (index === 0 || days[index - 1] < day));
 
-/** The document of an earlier version with the sections that came later; others are returned as they are. */
+const WHOLE = "04_quantization"; // lesson 4 before version 3
+const PARTS = ["04a_number_formats", "04b_quantization_methods"];
+const OF_PART_2 = ["halves", "who-adjusts"]; // its questions that moved to the second part
+
+/** Lesson 4's entries under the names of its parts: a pass counts for both, its points for the first. */
+function inParts(document) {
+  const { xp = {}, quizzes = {}, opening = {}, review = {} } = document;
+  const moved = { xp: { ...xp }, quizzes: { ...quizzes }, opening: { ...opening }, review: { ...review } };
+  const take = (section, name) => {
+    const entry = moved[section][name];
+    delete moved[section][name];
+    return entry;
+  };
+  const [quiz, first, points] = [take("quizzes", WHOLE), take("opening", WHOLE), take("xp", `quiz/${WHOLE}`)];
+  if (quiz !== undefined) for (const part of PARTS) moved.quizzes[part] = quiz;
+  if (first !== undefined) moved.opening[PARTS[0]] = first;
+  if (points !== undefined) [moved.xp[`quiz/${PARTS[0]}`], moved.xp[`quiz/${PARTS[1]}`]] = [points, 0];
+  for (const [name, item] of Object.entries(review)) {
+    if (item?.lesson !== WHOLE) continue;
+    const lesson = PARTS[OF_PART_2.includes(item.question) ? 1 : 0];
+    moved.review[`quiz/${lesson}/${item.question}`] = { ...take("review", name), lesson };
+  }
+  return { ...document, ...moved };
+}
+
+/** The document of an earlier version as this version has it; others are returned as they are. */
 export function upgrade(document) {
-  if (!isObject(document) || document.version !== 1) return document;
-  return { ...document, version: VERSION, figures: document.figures ?? {} };
+  if (!isObject(document) || ![1, 2].includes(document.version)) return document;
+  const sections = ["xp", "quizzes", "opening", "review"].every((name) => isObject(document[name] ?? {}));
+  const current = { ...document, version: VERSION, figures: document.figures ?? {}, written: {} };
+  return sections ? inParts(current) : current;
 }
 
 /** Say in one sentence that `value` is no document of this course and version, or return null. */

@@ -9,7 +9,7 @@
 import { createEmptyCard, fsrs, Rating } from "ts-fsrs";
 import { daysBetween, localDay, REST_DAYS, streakLength } from "./days.js";
 import { tellOnce } from "./notice.js";
-import { emptyDocument, LONGEST_PROGRAM, mend, upgrade, whatIsWrong } from "./progress_file.js";
+import { emptyDocument, LONGEST_ANSWER, LONGEST_PROGRAM, mend, upgrade, whatIsWrong } from "./progress_file.js";
 
 export const KEY = "llm-course.progress";
 export const CHANGED = "llm-course:progress"; // event on window after each change
@@ -192,6 +192,18 @@ export class Store {
   missed(lesson, ids) {
     this.change((document) => {
       for (const id of ids) this.#miss(document, `quiz/${lesson}/${id}`, { kind: "quiz", lesson, question: id });
+    }, true);
+  }
+
+  // --- answers to questions that a person grades
+
+  written(name) {
+    return this.read().written[name] ?? "";
+  }
+
+  keepWritten(name, text) {
+    this.change((document) => {
+      document.written[name] = text.slice(0, LONGEST_ANSWER);
     }, true);
   }
 

@@ -1,4 +1,4 @@
-"""The quantization lesson runs from clean, shows what it promises, and its prose agrees with `reference_impl`."""
+"""Lesson 4, part 1, runs from clean, shows what it promises, and its prose agrees with `reference_impl`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from lesson_run import Lesson
 
 from reference_impl.benchmarks.quality.expected_error import expected_error, relative_error
-from reference_impl.benchmarks.quality.table import committed_rows, pairs_as_predicted, predicted_order
 from reference_impl.bounds.arithmetic import bits_per_weight, weight_bytes
 from reference_impl.bounds.config import MODELS
 from reference_impl.bounds.deployment import Deployment
 from reference_impl.bounds.hardware import GPUS
 from reference_impl.commands.quantize import quantize_group
+from reference_impl.quantization.floating import float_values
 from reference_impl.quantization.groupwise import (
     dequantize_groupwise,
     dequantize_per_tensor,
@@ -29,7 +29,7 @@ QUIZZES = Path(__file__).parents[2] / "interactives" / "quizzes"
 
 @pytest.fixture(scope="module")
 def run(lesson: Callable[[str], Lesson]) -> Lesson:
-    return lesson("04_quantization")
+    return lesson("04a_number_formats")
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_prose_numbers_of_the_64_channels(prose: str) -> None:
     assert f"loses only {100 * relative_error(channels, for_all):.1f}%" in prose
     assert 0.68 <= smallest[0] <= 0.85
     assert 0.005 <= smallest[1] <= 0.009
-    assert f'text: "{100 * smallest[1]:.1f}%"' in (QUIZZES / "04_quantization.yml").read_text("utf-8")
+    assert f'text: "{100 * smallest[1]:.1f}%"' in (QUIZZES / "04a_number_formats.yml").read_text("utf-8")
 
 
 def test_prose_numbers_of_the_prediction(run: Lesson, prose: str) -> None:
@@ -92,38 +92,14 @@ def test_prose_numbers_of_the_prediction(run: Lesson, prose: str) -> None:
     assert f"{4 + 16 * 5 / 576:.3f} bits at groups of 128, not {bits_per_weight(4, 128)}" in prose
 
 
-def test_prose_numbers_of_the_judged_model(prose: str) -> None:
-    smol = committed_rows("smollm2-135m")
-    held, pairs = pairs_as_predicted(list(smol.values()), predicted_order())
-    assert f"{held} of {pairs} pairs stand as predicted" in prose
-    grid_32, grid_128, grid_3 = (
-        [smol[f"{grid} {method}"]["kl"] for method in ("rounding", "gptq", "awq")]
-        for grid in ("int4 g32", "int4 g128", "int3 g128")
-    )
-    assert f"GPTQ in groups of 128 ({grid_128[1]:.2f}) and AWQ ({grid_128[2]:.2f}) beat rounding" in prose
-    assert f"in groups of 32 ({grid_32[0]:.2f})" in prose
-    assert f"GPTQ cuts the KL of rounding from {grid_128[0]:.2f} to {grid_128[1]:.2f}" in prose
-    assert f"at 3 bits from {grid_3[0]:.1f} to {grid_3[1]:.1f}" in prose
-    worst = [smol[f"int3 g128 {method}"]["perplexity_code"] for method in ("rounding", "gptq")]
-    assert f"a perplexity of {worst[0]:.0f} on code after rounding and {worst[1]:.0f} after GPTQ" in prose
-    whole, damaged = smol["float"], smol["int4 g32 rounding"]
-    assert f"perplexity on code rises from {whole['perplexity_code']:.1f} to {damaged['perplexity_code']:.1f}" in prose
-    assert f"copying stays at {damaged['copying']:.0f}% of {whole['copying']:.0f}%" in prose
-    assert f"sums fall from {whole['arithmetic']:.0f}% to {damaged['arithmetic']:.0f}%" in prose
-    names = ("int8 g128", "int4 g32", "int4 g128")
-    gains = [smol[f"{name} rounding"]["tokens_per_second"] / whole["tokens_per_second"] for name in names]
-    assert f"8 bits decode {gains[0]:.1f} times as fast as float, 4 bits in groups of 32 {gains[1]:.1f} times" in prose
-    assert f"in groups of 128 {gains[2]:.1f} times" in prose
-    assert smol["Q4_1, its own grid"]["kl"] < 1e-9
-    assert f"8 bits change {100 - smol['int8 g128 rounding']['agreement']:.0f}% of the choices" in prose
-
-
-def test_prose_numbers_of_the_robust_model(prose: str) -> None:
-    target = committed_rows("course-target")
-    whole, damaged = target["float"], target["int4 g128 rounding"]
-    assert f"on code from {whole['perplexity_code']:.1f} to {damaged['perplexity_code']:.1f}" in prose
-    assert f"{100 - damaged['agreement']:.0f}% of its choices" in prose
-    assert f"KL from {damaged['kl']:.3f} to {target['int4 g128 gptq']['kl']:.3f}" in prose
+def test_prose_numbers_of_the_formats(prose: str) -> None:
+    sizes = [value for value in float_values(2, 1) if value >= 0]
+    assert "it holds 0, 0.5, 1, 1.5, 2, 3, 4 and 6, with either sign" in prose
+    assert sizes == [0, 0.5, 1, 1.5, 2, 3, 4, 6]
+    assert f"Both 4-bit formats have {2 * len(sizes) - 1} values" in prose
+    assert (sizes[-1] - sizes[-2]) / sizes[-1] == pytest.approx(1 / 3)
+    assert f"for 32 weights: {4 + 8 / 32:.2f} bits per weight" in prose  # MXFP4: a scale of 8 bits
+    assert f"for 16 weights: {4 + 8 / 16:.1f} bits" in prose  # NVFP4: a scale of 8 bits
 
 
 # --- the lesson run from clean
@@ -146,12 +122,6 @@ def test_bits_and_bounds_count_the_scales(run: Lesson) -> None:
     assert run.row("speed-run", "8 bits, no scales")[-1] == "417"
     assert run.row("speed-run", "4 bits, no scales")[-1] == "834"
     assert run.row("speed-run", "4 bits, groups of 128")[-1] == "809"
-
-
-@pytest.mark.model
-def test_the_two_rounding_rules_differ_on_halves(run: Lesson) -> None:
-    assert run.row("ties-run", "half to even") == ["[127, 0, 2, 2, 0, -2]"]
-    assert run.row("ties-run", "half away (Q8_0)") == ["[127, 1, 2, 3, -1, -3]"]
 
 
 @pytest.mark.model
@@ -190,43 +160,3 @@ def test_figures_are_drawn_and_the_slider_leaves_a_figure_for_pages_without_a_ke
     cells = [re.findall(r">([^<>]+)</td>", row) for row in rows[1:]]
     assert [row[0] for row in cells] == ["8", "16", "32", "64", "128", "256", "512"]
     assert cells[-1][4] + " of all weights become 0" in prose
-
-
-def percent(cell: str) -> float:
-    return float(cell.rstrip("%"))
-
-
-@pytest.mark.model
-def test_gptq_moves_the_weights_further_and_brings_the_outputs_closer(run: Lesson, prose: str) -> None:
-    rounding, gptq = ([percent(cell) for cell in run.row("gptq-run", method)] for method in ("rounding", "GPTQ"))
-    assert gptq[0] > 1.2 * rounding[0]  # weights
-    assert gptq[1] < 0.8 * rounding[1]  # outputs on the text that it was fitted to
-    assert gptq[1] < gptq[2] < 0.85 * rounding[2]  # and on other text
-    assert f"{gptq[0]}% off instead of {rounding[0]}%" in prose
-    assert f"{gptq[1]}% off instead of {rounding[1]}%" in prose
-    assert f"gains a little less: {gptq[2]}%" in prose
-
-
-@pytest.mark.model
-def test_awq_gains_where_some_inputs_are_large_and_hardly_elsewhere(run: Lesson, prose: str) -> None:
-    errors = {
-        ratio: [percent(cell) for cell in run.row("awq-table", f"ratio {ratio}")]
-        for ratio in ("  0", "0.1", "0.2", "0.3", "0.4", "0.6", "0.8")
-    }
-    plain = errors["  0"]
-    best = [min(column) for column in zip(*errors.values(), strict=True)]
-    assert best[1] < 0.75 * plain[1]
-    assert best[0] > 0.9 * plain[0]
-    assert f"For SmolLM2 the error falls from {plain[1]}% to {best[1]}%" in prose
-    assert f"it falls from {plain[0]}% to {best[0]}%" in prose
-    largest = run.row("awq-table", "largest / median input")
-    assert f"{largest[0]} times the median one, not {largest[1]} times" in prose
-
-
-@pytest.mark.model
-def test_the_committed_tables_are_shown_with_where_they_come_from(run: Lesson) -> None:
-    for cell, model in (("table-run", "smollm2-135m"), ("target-run", "course-target")):
-        for name in committed_rows(model):
-            assert any(line.startswith(name) for line in run.text(cell).splitlines())
-        assert "measured on " in run.text(cell)
-    assert [line.split(". ")[1] for line in run.text("order-run").splitlines()] == predicted_order()
