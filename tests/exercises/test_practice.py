@@ -17,9 +17,15 @@ import released
 from programs import BY_ID, EXERCISES, Exercise, fill_practice, run
 
 from reference_impl.bounds import arithmetic, batching
+from reference_impl.bounds.config import MODELS
 from reference_impl.cache import blocks
+from reference_impl.cache.offload import Offloader
+from reference_impl.cache.paged import PagedCache
+from reference_impl.cache.prefix import PrefixIndex
 from reference_impl.commands.quantize import parse_quantization_input, quantization_report, quantize_group
 from reference_impl.commands.speculate import speculative_report
+from reference_impl.engine.metrics import Timeline
+from reference_impl.loadtest.summary import Limits, summarize
 
 
 def shown(value: float, decimals: int) -> str:
@@ -127,6 +133,76 @@ def expected_tokens(text: str) -> str:
     return "\n".join(lines)
 
 
+def prefix_caching(text: str) -> str:
+    """The engine's index of full blocks; tokens are numbered as they come."""
+    (size,), *prompts = rows(text)
+    block_size, numbers = int(size), {}
+    index, n_cached, lines = PrefixIndex(block_size), 0, []
+    for number, prompt in enumerate(prompts, start=1):
+        tokens = [numbers.setdefault(word, len(numbers)) for word in prompt]
+        chain = index.match(tokens, (len(tokens) - 1) // block_size)  # the last token is always computed
+        n_cached += len(chain) * block_size
+        lines.append(
+            f"prompt {number}: {len(chain) * block_size} cached, {len(tokens) - len(chain) * block_size} computed"
+        )
+        parent = -1
+        for i in range(len(tokens) // block_size):
+            parent = index.insert(1000 * number + i, parent, tokens[i * block_size : (i + 1) * block_size])
+    share = shown(100 * n_cached / sum(map(len, prompts)), 1)
+    return "\n".join([*lines, f"{share} % cached"])
+
+
+def offload_hazards(text: str) -> str:
+    """The engine's offloader over a paged cache with blocks of one token."""
+    (gpu, cpu), *commands = rows(text)
+    cache = PagedCache(MODELS["smollm2-135m"], int(gpu), block_size=1, prefix_sharing=False)
+    offloader, lines = Offloader(cache, int(cpu)), []
+    places = {"device": "on gpu", "leaving": "leaving", "host": "on cpu", "arriving": "arriving"}
+    for command, *rest in commands:
+        name = rest[0] if rest else ""
+        try:
+            if command == "done":
+                offloader.poll()
+            elif command == "new":
+                cache.add(name)
+                try:
+                    cache.commit(cache.extend([(name, [0] * int(rest[1]))]))
+                except MemoryError:
+                    cache.free(name)
+                    raise
+            elif command == "use":
+                if offloader.where(name) != "device":
+                    raise RuntimeError
+            elif command == "out":
+                offloader.swap_out(name)
+            else:
+                offloader.swap_in(name)
+            said = f"{name}: {places[offloader.where(name)]}" if name else command
+        except (MemoryError, RuntimeError):
+            said = f"{name}: refused"
+        lines.append(f"{said}, {cache.free_blocks} and {offloader.host.free_blocks} free")
+    return "\n".join(lines)
+
+
+def goodput(text: str) -> str:
+    (ttft, tpot), *requests = [[int(word) for word in row] for row in rows(text)]
+    limits, lines, timelines = Limits(ttft, tpot), [], []  # in milliseconds
+    for arrival, *times in requests:
+        timeline = Timeline(arrival)
+        for time in times:
+            timeline.add(time)
+        if times:
+            timeline.close(times[-1])
+        timelines.append(timeline)
+        kept = "kept" if limits.kept_by(timeline) else "broken"
+        first = "-" if timeline.ttft is None else f"{timeline.ttft} ms"
+        mean = "-" if timeline.tpot is None else f"{shown(timeline.tpot, 1)} ms"
+        lines.append(f"{first}, {mean}: {kept}")
+    found = summarize(timelines, limits)
+    answered, good = shown(1000 * found.requests_per_second, 2), shown(1000 * found.goodput, 2)
+    return "\n".join([*lines, f"{answered} answered per second, goodput {good}"])
+
+
 ORACLES: dict[str, Callable[[str], str]] = {
     "01_groupwise_int8": groupwise_int8,
     "02_speculative_rounds": speculative_report,
@@ -136,6 +212,9 @@ ORACLES: dict[str, Callable[[str], str]] = {
     "06_block_tables": block_tables,
     "07_continuous_batching": continuous_batching,
     "08_expected_tokens": expected_tokens,
+    "09_prefix_caching": prefix_caching,
+    "10_offload_hazards": offload_hazards,
+    "11_goodput": goodput,
 }
 
 each = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
@@ -190,6 +269,40 @@ def test_the_example_in_the_prompt_is_what_the_solution_prints(exercise: Exercis
         blocks = [*re.findall(r"For `([^`]+)` the output is", exercise.prompt), *blocks]
     text, output = blocks
     assert run(exercise.solution, text) == output
+
+
+# A plausible mistake in a solution: what is replaced, by what, and the case that shows it.
+MISTAKES = [
+    ("09_prefix_caching", "size < len(prompt)", "size <= len(prompt)", "The same prompt twice"),
+    ("09_prefix_caching", "tuple(prompt[: cached + size])", "tuple(prompt[cached : cached + size])",
+     "A conversation grows"),
+    ("09_prefix_caching", "tuple(prompt[:end])", "tuple(prompt[end - size : end])", "A conversation grows"),
+    ("09_prefix_caching", "len(prompt) + 1, size", "len(prompt), size", "A partial block is never shared"),
+    ("10_offload_hazards", 'good = place == "on gpu"\n', 'good = place in ("on gpu", "arriving")\n',
+     "There and back"),
+    ("10_offload_hazards", "free[side] < size", "side == 'cpu' and free[side] < size",
+     "Blocks that are still being copied"),
+    ("10_offload_hazards", "free[side] < size", "side == 'gpu' and free[side] < size", "The other side is full"),
+    ("10_offload_hazards", "free[side] -= size", "free[side] -= size * (side == 'gpu')", "There and back"),
+    ("11_goodput", "ttft <= longest_ttft", "ttft < longest_ttft", "Just in time"),
+    ("11_goodput", "/ (len(tokens) - 1)", "/ len(tokens)", "Three requests"),
+    ("11_goodput", "min(times[0] for times in requests)", "requests[0][0]", "The first arrival is not the first line"),
+    ("11_goodput", "answered + 1, kept + good", "answered + 1, kept + 1", "Throughput is not goodput"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("identifier", "right", "wrong", "case"), MISTAKES)
+def test_a_plausible_mistake_fails_the_case_that_was_made_for_it(
+    identifier: str, right: str, wrong: str, case: str
+) -> None:
+    exercise = BY_ID[identifier]
+    assert right in exercise.solution
+    text = exercise.accepted[case]
+    try:
+        output = run(exercise.solution.replace(right, wrong), text)
+    except ValueError as error:  # it refuses what is right
+        output = str(error)
+    assert output != run(exercise.solution, text)
 
 
 def test_the_named_samples_of_the_two_program_exercises() -> None:
