@@ -5,6 +5,7 @@ from itertools import pairwise
 from interactives import richtext
 from interactives.quiz import load
 from reference_impl.benchmarks.quality.expected_error import expected_error
+from reference_impl.benchmarks.quality.table import committed_rows
 from reference_impl.bounds.arithmetic import decode_tokens_per_second, weight_bytes
 from reference_impl.bounds.config import MODELS
 
@@ -30,3 +31,12 @@ def test_the_smallest_rounding_error_comes_first() -> None:
         bits, _, _, _, group = item.split()
         errors.append(expected_error(int(group), int(bits)))
     assert all(larger > 1.1 * smaller for smaller, larger in pairwise(errors))
+
+
+def test_the_smallest_divergence_comes_first() -> None:
+    rows = committed_rows("smollm2-135m")
+    found = []
+    for item in items("04b_quantization_methods", "divergence-in-order"):
+        bits, _, method = item.replace(",", "").split()
+        found.append(rows[f"int{bits} g128 {method.lower()}"]["kl"])
+    assert all(larger > 1.5 * smaller for smaller, larger in pairwise(found))
