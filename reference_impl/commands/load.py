@@ -12,7 +12,6 @@ import argparse
 import asyncio
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -168,10 +167,7 @@ def _arrivals(options: argparse.Namespace) -> list[Arrival]:
 def _headers(variable: str | None) -> dict[str, str]:
     if variable is None:
         return {}
-    key = os.environ.get(variable)
-    if not key:
-        raise ValueError(f"--api-key-env {variable}: the environment has no such variable")
-    return {"Authorization": f"Bearer {key}"}
+    return {"Authorization": f"Bearer {cli.secret(variable, '--api-key-env')}"}
 
 
 def _url(text: str) -> str:

@@ -61,6 +61,7 @@ def _parser() -> cli.Parser:
     parser.add_argument("--seed", type=cli.count, default=0, help="of requests that bring none (0)")
     parser.add_argument("--device", help="cpu or cuda (default: cuda where there is one)")
     parser.add_argument("--strict", action="store_true", help="refuse unknown parameters instead of ignoring them")
+    parser.add_argument("--api-key-env", metavar="NAME", help="environment variable with the key that callers need")
     parser.add_argument("--cors-origin", action="append", default=[], help="pages that may call it; '*' for all")
     parser.add_argument("--grace", type=cli.count, default=30, help="seconds that open calls get at shutdown (30)")
     return parser
@@ -75,12 +76,13 @@ def main(arguments: list[str]) -> int:
     from reference_impl.server.app import Service, build_app
     from reference_impl.server.slow_clients import HeaderLimit
 
+    api_key = None if options.api_key_env is None else cli.secret(options.api_key_env, "--api-key-env")
     listener = _listener(options.host, options.port)
     with listener:
         engine, tokenizer, name = _engine(options)
         service = Service(engine, tokenizer, options.name or name, options.queue_limit, strict=options.strict)
         config = uvicorn.Config(
-            build_app(service, options.cors_origin),
+            build_app(service, options.cors_origin, api_key),
             http=HeaderLimit,
             log_level="warning",
             access_log=False,
@@ -138,7 +140,10 @@ def _engine(options: argparse.Namespace) -> tuple[Engine, Tokenizer, str]:
     require_memory(config, model.config, dtype, device)
     model_options.quantize(model, options)
     if options.token_budget is None:
-        cost = measure_passes(model, time.perf_counter)
+        try:
+            cost = measure_passes(model, time.perf_counter)
+        except RuntimeError as error:
+            raise ValueError(f"this model cannot answer here: {error}") from None
         budget = cost.tokens_within(options.max_gap, max(LEAST_BUDGET, config.max_running), config.token_budget)
         config = replace(config, token_budget=budget)
         _say(f"passes of at most {budget} tokens, which take about {cost.fixed + budget * cost.per_token:.3f} s")

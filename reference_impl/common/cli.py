@@ -58,6 +58,14 @@ def number_up_to(largest: float) -> Callable[[str], float]:
     return parse
 
 
+def secret(variable: str, option: str) -> str:
+    """The value of an environment variable, for what must not show in a list of processes. ValueError without one."""
+    value = os.environ.get(variable)
+    if not value:
+        raise ValueError(f"{option} {variable}: the environment has no such variable")
+    return value
+
+
 def read_input() -> str:
     """All of standard input as UTF-8 text, without a byte-order mark. ValueError where it is closed or not UTF-8."""
     if sys.stdin is None or sys.stdin.closed:

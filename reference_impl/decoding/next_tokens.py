@@ -30,10 +30,11 @@ def choose_with_probs(
     if not params:
         return []
     chosen: list[tuple[int, Tensor | None]] = [(token, None) for token in _argmax(logits)]
-    alike: dict[tuple[float, int, float], list[int]] = {}
+    alike: dict[tuple[float, ...], list[int]] = {}
     for row, wanted in enumerate(params):
         if not wanted.greedy:
-            alike.setdefault((wanted.temperature, wanted.top_k, wanted.top_p), []).append(row)
+            key = (wanted.temperature, wanted.top_k, wanted.top_p, wanted.min_p)
+            alike.setdefault(key, []).append(row)
     for rows in alike.values():
         probs = processed_probs(logits[rows], params[rows[0]])
         numbers = torch.tensor([uniforms[row] for row in rows], dtype=torch.float64, device=probs.device)

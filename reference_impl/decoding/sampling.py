@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from reference_impl.decoding.penalties import Penalties
+
 # Probabilities come from float32 logits: a set of tokens this close to top_p counts as having reached it.
 _REACHED = 1e-6
 
@@ -23,19 +25,24 @@ class SamplingParams:
 
     temperature: 0 is greedy. top_k: only the k likeliest tokens; 0 is no limit. top_p: only the smallest set of
     likeliest tokens that together reach this probability, but at least one. seed: of the request's own random numbers;
-    without one they differ each time.
+    without one they differ each time. min_p: only tokens at least this share as likely as the likeliest one.
+    penalties: changes of the logits by the text so far, which the engine makes before all of these.
     """
 
     temperature: float = 0.0
     top_k: int = 0
     top_p: float = 1.0
     seed: int | None = None
+    min_p: float = 0.0
+    penalties: Penalties | None = None
 
     def __post_init__(self) -> None:
         if not _is_number(self.temperature) or not 0 <= self.temperature < math.inf:
             raise ValueError(f"temperature must be a finite number of at least 0, got {self.temperature!r}")
-        if not _is_number(self.top_p) or not 0 <= self.top_p <= 1:
-            raise ValueError(f"top_p must be a number from 0 to 1, got {self.top_p!r}")
+        for name in ("top_p", "min_p"):
+            value = getattr(self, name)
+            if not _is_number(value) or not 0 <= value <= 1:
+                raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}")
         if not _is_integer(self.top_k) or self.top_k < 0:
             raise ValueError(f"top_k must be an integer of at least 0 (0: no limit), got {self.top_k!r}")
         if self.seed is not None and not _is_integer(self.seed):
@@ -53,8 +60,8 @@ class SamplingParams:
 def processed_probs(logits: Tensor, params: SamplingParams) -> Tensor:
     """The distribution that `params` makes of logits [..., vocab], in their dtype but at least float32.
 
-    Temperature comes first, then top-k, then top-p over what top-k left. Greedy puts all probability on the largest
-    logit; among equal ones, on the lowest id. ValueError if a row has no finite largest logit.
+    Temperature comes first, then min-p, then top-k, then top-p over what top-k left. Greedy puts all probability on the
+    largest logit; among equal ones, on the lowest id. ValueError if a row has no finite largest logit.
     """
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     largest, first = logits.max(dim=-1, keepdim=True)
@@ -65,6 +72,8 @@ def processed_probs(logits: Tensor, params: SamplingParams) -> Tensor:
         return torch.zeros_like(logits).scatter_(-1, first, 1.0)
     temperature = max(params.temperature, torch.finfo(logits.dtype).tiny)  # smaller ones would be 0 in this dtype
     scaled = (logits - largest) / temperature  # at most 0, so nothing overflows
+    if params.min_p:
+        scaled = scaled.masked_fill(scaled < math.log(params.min_p), -math.inf)
     if params.top_k == 0 and params.top_p == 1.0:
         return scaled.softmax(dim=-1)
     scaled, ids = scaled.sort(dim=-1, descending=True, stable=True)

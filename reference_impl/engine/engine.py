@@ -11,15 +11,17 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
 
 from reference_impl.common.clock import Clock
+from reference_impl.decoding.logprobs import logprobs_of
 from reference_impl.decoding.next_tokens import rows_without_a_choice
 from reference_impl.engine.config import EngineConfig
+from reference_impl.engine.penalized import penalized
 from reference_impl.engine.request import Completion, FinishReason, Output, Request, RequestState, TextStream
 from reference_impl.engine.scheduler import Scheduler
 from reference_impl.engine.step import Chunk, Step, StepError
@@ -167,6 +169,9 @@ class Engine:
             for place, token in enumerate(request.prompt):
                 if not 0 <= token < self.vocab_size:
                     return f"request {request.id!r}: token {token} at place {place} is outside 0..{self.vocab_size - 1}"
+            for token, _ in request.sampling.penalties.bias if request.sampling.penalties is not None else ():
+                if not 0 <= token < self.vocab_size:
+                    return f"request {request.id!r}: biased token {token} is outside 0..{self.vocab_size - 1}"
         if request.stop_strings and self.tokenizer is None:
             return f"request {request.id!r} has stop strings, but this engine has no tokenizer to find them with"
         return None
@@ -234,8 +239,7 @@ class Engine:
         row = 0
         for chunk, tokens in zip(asked, chosen, strict=True):
             rows = slice(row, row := row + chunk.n_rows)
-            kept = logits[rows] if self.config.keep_logits else None
-            outputs[chunk.state.id] = self._deliver(chunk, tokens, now, kept)
+            outputs[chunk.state.id] = self._deliver(chunk, tokens, now, logits[rows])
         return outputs
 
     def _choose(self, logits: Tensor, asked: list[Chunk]) -> list[list[int]]:
@@ -245,7 +249,7 @@ class Engine:
             raise StepError(
                 list(dict.fromkeys(ids[row] for row in broken)), "the model gave logits that are not finite"
             )
-        return self.strategy.choose(logits, asked)
+        return self.strategy.choose(penalized(logits, asked), asked)
 
     def _count(self, step: Step) -> None:
         stats = self.stats
@@ -257,7 +261,7 @@ class Engine:
             else:
                 stats.n_prefill_tokens += len(chunk.tokens)
 
-    def _deliver(self, chunk: Chunk, tokens: list[int], now: float, logits: Tensor | None) -> Output:
+    def _deliver(self, chunk: Chunk, tokens: list[int], now: float, logits: Tensor) -> Output:
         state = chunk.state
         text = ""
         n_taken = 0
@@ -273,7 +277,10 @@ class Engine:
             self.scheduler.retire(state)
         elif chunk.n_rows > 1:  # drops refused drafts; the newest token is not cached yet
             self.cache.truncate(state.id, len(state.tokens) - 1)
-        return Output(state.id, tuple(tokens[:n_taken]), text, logits=None if logits is None else logits[:n_taken])
+        tokens, n_top = tokens[:n_taken], state.request.logprobs
+        told = () if n_top is None else logprobs_of(logits[:n_taken], tokens, n_top)
+        kept = logits[:n_taken] if self.config.keep_logits else None
+        return Output(state.id, tuple(tokens), text, logits=kept, logprobs=told)
 
     def _end(self, state: RequestState, finish: FinishReason, reason: str) -> Output:
         self.scheduler.remove(state)
@@ -285,9 +292,7 @@ class Engine:
         self._states.pop(state.id, None)
         self.strategy.forget(state.id)
         state.timeline.close(self.clock(), completed=state.finish in (FinishReason.STOP, FinishReason.LENGTH))
-        return Output(
-            state.id, output.tokens, output.text, state.finish, state.reason, state.timeline, logits=output.logits
-        )
+        return replace(output, finish=state.finish, reason=state.reason, timeline=state.timeline)
 
 
 def _replayed(model: Llama, storage: KVStorage, config: EngineConfig) -> Model:

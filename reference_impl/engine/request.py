@@ -19,6 +19,8 @@ from reference_impl.engine.stopping import StopFinder
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from reference_impl.decoding.logprobs import TokenLogprob
+
 
 class FinishReason(StrEnum):
     STOP = "stop"  # a stop token or stop string
@@ -39,6 +41,7 @@ class Request:
     stop_tokens: frozenset[int] = frozenset()  # each ends the answer; it counts as generated and is not shown as text
     stop_strings: tuple[str, ...] = ()  # each ends the answer, which is cut before it
     arrival: float | None = None  # seconds on the engine's clock; None: when it is added
+    logprobs: int | None = None  # so many of the likeliest tokens are told with each token; None: nothing is told
 
     def __post_init__(self) -> None:
         for name, kind in (("prompt", tuple), ("stop_tokens", frozenset), ("stop_strings", tuple)):
@@ -65,6 +68,7 @@ class Output:
     reason: str = ""  # why it was refused or failed, or the stop string that ended it
     timeline: Timeline | None = None  # with the last output
     logits: Tensor | None = None  # [len(tokens), vocabulary], if the engine keeps them
+    logprobs: tuple[TokenLogprob, ...] = ()  # one for each token, if the request asks for them
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from starlette.types import Receive, Scope, Send
 
 from reference_impl.common.clock import Clock
 from reference_impl.engine.engine import Detokenizer, Engine
+from reference_impl.server.access import RequireKey
 from reference_impl.server.calls import Call, ChatTokenizer, Kind, Reader
 from reference_impl.server.dispatch import Answers, Dispatcher, OverloadError, StoppedError
 from reference_impl.server.fields import ApiError, parse_json
@@ -209,7 +210,7 @@ def _json(body: dict[str, Any], status: int = 200, headers: dict[str, str] | Non
     return Response(dumps(body), status, headers, media_type="application/json")
 
 
-def build_app(service: Service, cors_origins: Sequence[str] = ()) -> Starlette:
+def build_app(service: Service, cors_origins: Sequence[str] = (), api_key: str | None = None) -> Starlette:
     """The ASGI application; its lifespan is that of the engine's thread.
 
     Pages of `cors_origins` ("*" for all) may call it from a browser.
@@ -267,6 +268,6 @@ def build_app(service: Service, cors_origins: Sequence[str] = ()) -> Starlette:
             ClientDisconnect: gone,
             Exception: broken,
         },
-        middleware=[cors] if cors_origins else [],
+        middleware=([cors] if cors_origins else []) + ([] if api_key is None else [Middleware(RequireKey, api_key)]),
         lifespan=lifespan,
     )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from reference_impl.decoding.penalties import Penalties
 from reference_impl.decoding.sampling import SamplingParams
 from reference_impl.engine.request import Request
 from reference_impl.server.fields import ApiError, Fields, valid_text, wrong_type
@@ -20,17 +21,15 @@ Kind = Literal["completion", "chat"]
 MOST_CHOICES = 128  # n
 MOST_STOPS = 16
 MOST_TOKENS = 10**9
+MOST_LOGPROBS = 20
+MOST_BIASED = 1024  # tokens of logit_bias
+LEAST_REPETITION = 0.01
 COMPLETION_TOKENS = 16  # the API's default of max_tokens for completions; chat has none
 
 # Parameters of the API that this server does not have, with the values that ask for nothing.
 UNSUPPORTED: dict[str, tuple[Any, ...]] = {
-    "frequency_penalty": (0, 0.0),
-    "presence_penalty": (0, 0.0),
-    "logit_bias": ({},),
     # Extensions of other servers, which clients send with the values that do nothing.
-    "repetition_penalty": (1, 1.0),
     "length_penalty": (1, 1.0),
-    "min_p": (0, 0.0),
     "min_tokens": (0,),
     "stop_token_ids": ([],),
     "skip_special_tokens": (True,),
@@ -38,12 +37,9 @@ UNSUPPORTED: dict[str, tuple[Any, ...]] = {
 UNSUPPORTED_COMPLETION: dict[str, tuple[Any, ...]] = {
     "best_of": (1,),
     "echo": (False,),
-    "logprobs": (),
     "suffix": ("",),
 }
 UNSUPPORTED_CHAT: dict[str, tuple[Any, ...]] = {
-    "logprobs": (False,),
-    "top_logprobs": (0,),
     "response_format": ({"type": "text"},),
     "tools": ([],),
     "tool_choice": ("none", "auto"),
@@ -62,6 +58,7 @@ class ChatTokenizer(Protocol):
     eos_ids: frozenset[int]
     longest_token: int  # bytes
 
+    def token_bytes(self, token: int) -> bytes: ...
     def encode(self, text: str) -> list[int]: ...
     def apply_chat_template(self, messages: Sequence[Mapping[str, str]]) -> list[int]: ...
 
@@ -77,6 +74,7 @@ class Call:
     n_prompt_tokens: int  # each prompt once, however many choices it has
     stream: bool
     include_usage: bool
+    token_bytes: Callable[[int], bytes]
     ignored: tuple[str, ...] = ()  # unknown parameters
 
 
@@ -108,6 +106,9 @@ class Reader:
         temperature = fields.number("temperature", 1.0, 0.0, 2.0)
         top_p = fields.number("top_p", 1.0, 0.0, 1.0)
         top_k = max(0, fields.integer("top_k", 0, -1, 2**31) or 0)  # vLLM's -1: no limit
+        min_p = fields.number("min_p", 0.0, 0.0, 1.0)
+        penalties = _penalties(fields)
+        logprobs = _logprobs(fields, kind)
         stop_strings = _stops(fields.take("stop"))
         stop_tokens = frozenset() if fields.boolean("ignore_eos") else self.tokenizer.eos_ids
         stream = fields.boolean("stream")
@@ -119,13 +120,22 @@ class Reader:
         requests: list[Request] = []
         for prompt in prompts:
             for choice in range(n_choices):
-                params = SamplingParams(temperature, top_k, top_p, _seed_of_choice(seed, choice))
+                params = SamplingParams(temperature, top_k, top_p, _seed_of_choice(seed, choice), min_p, penalties)
                 request_id = f"{call_id}-{len(requests)}"
-                request = Request(request_id, prompt, max_tokens, params, stop_tokens, stop_strings, arrival)
+                request = Request(request_id, prompt, max_tokens, params, stop_tokens, stop_strings, arrival, logprobs)
                 self._require_possible(request, param)
                 requests.append(request)
-        n_prompt_tokens = sum(map(len, prompts))
-        return Call(call_id, kind, self.model, tuple(requests), n_prompt_tokens, stream, include_usage, ignored)
+        return Call(
+            id=call_id,
+            kind=kind,
+            model=self.model,
+            requests=tuple(requests),
+            n_prompt_tokens=sum(map(len, prompts)),
+            stream=stream,
+            include_usage=include_usage,
+            token_bytes=self.tokenizer.token_bytes,
+            ignored=ignored,
+        )
 
     def _require_few(self, given: Any, n_choices: int, param: str) -> None:
         several = param == "prompt" and _is_several(given)
@@ -201,6 +211,41 @@ def _max_tokens(fields: Fields, kind: Kind) -> int | None:
             f"max_tokens is {old} and max_completion_tokens is {new}: give one", "max_tokens", "invalid_value"
         )
     return new if old is None else old
+
+
+def _penalties(fields: Fields) -> Penalties | None:
+    """None if nothing is asked for, which costs nothing in a step."""
+    wanted = Penalties(
+        presence=fields.number("presence_penalty", 0.0, -2.0, 2.0),
+        frequency=fields.number("frequency_penalty", 0.0, -2.0, 2.0),
+        repetition=fields.number("repetition_penalty", 1.0, LEAST_REPETITION, 2.0),
+        bias=_bias(fields.take("logit_bias")),
+    )
+    return None if wanted == Penalties() else wanted
+
+
+def _bias(value: Any) -> tuple[tuple[int, float], ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, dict):
+        raise wrong_type("logit_bias", "an object of token ids and numbers", value)
+    if len(value) > MOST_BIASED:
+        raise ApiError(f"logit_bias must name at most {MOST_BIASED} tokens", "logit_bias", "invalid_value")
+    for token in value:
+        if not (token.isascii() and token.isdigit() and len(token) <= 10):
+            raise ApiError(f"logit_bias: {token[:40]!r} is no token id", "logit_bias", "invalid_value")
+    each = Fields({f"logit_bias.{int(token)}": number for token, number in value.items()})
+    return tuple((int(token), each.number(f"logit_bias.{int(token)}", 0.0, -100.0, 100.0)) for token in value)
+
+
+def _logprobs(fields: Fields, kind: Kind) -> int | None:
+    """How many likely tokens are told beside each token of the answer; None tells nothing."""
+    if kind == "completion":
+        return fields.integer("logprobs", None, 0, MOST_LOGPROBS)
+    asked, n_top = fields.boolean("logprobs"), fields.integer("top_logprobs", None, 0, MOST_LOGPROBS)
+    if n_top and not asked:
+        raise ApiError("top_logprobs needs logprobs: true", "top_logprobs", "invalid_value")
+    return (n_top or 0) if asked else None
 
 
 def _stops(value: Any) -> tuple[str, ...]:

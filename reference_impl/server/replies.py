@@ -12,10 +12,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from reference_impl.engine.request import FinishReason, Output
+from reference_impl.decoding.logprobs import TokenLogprob
+from reference_impl.engine.request import FinishReason, Output, Request
 from reference_impl.server.calls import Call
 from reference_impl.server.dispatch import ENDED_WELL, Answers
 from reference_impl.server.fields import ApiError
+from reference_impl.server.logprobs import for_chat, for_completion
 
 DONE = b"data: [DONE]\n\n"
 STREAM_OBJECT = {"completion": "text_completion", "chat": "chat.completion.chunk"}
@@ -26,12 +28,17 @@ WHOLE_OBJECT = {"completion": "text_completion", "chat": "chat.completion"}
 class Choice:
     """One answer of a call, as far as it has come."""
 
+    request: Request
     text: list[str] = field(default_factory=list)
     n_tokens: int = 0
     finish: FinishReason | None = None
+    logprobs: list[TokenLogprob] = field(default_factory=list)
+    n_told: int = 0  # of `logprobs`, those that a stream has sent
+    offset: int = 0  # characters of their tokens
 
     def take(self, output: Output) -> None:
         """ApiError if the output says that the request failed."""
+        self.logprobs += [one for one in output.logprobs if one.token not in self.request.stop_tokens]
         self.text.append(output.text)
         self.n_tokens += len(output.tokens)
         self.finish = output.finish
@@ -63,7 +70,7 @@ def event(body: dict[str, Any]) -> bytes:
 
 async def whole_reply(call: Call, answers: Answers, created: int) -> dict[str, Any]:
     """All choices once they are complete. ApiError if one of them failed."""
-    choices = [Choice() for _ in call.requests]
+    choices = [Choice(request) for request in call.requests]
     async for place, output in answers:
         choices[place].take(output)
     bodies = []
@@ -73,7 +80,7 @@ async def whole_reply(call: Call, answers: Answers, created: int) -> dict[str, A
             content: dict[str, Any] = {"message": {"role": "assistant", "content": text, "refusal": None}}
         else:
             content = {"text": text}
-        bodies.append(_choice(place, content, choice.finish))
+        bodies.append(_choice(place, content, choice.finish, _told(call, choice)))
     head = _head(call, created, WHOLE_OBJECT[call.kind])
     return head | {"choices": bodies, "usage": _usage(call, choices)}
 
@@ -82,7 +89,7 @@ async def stream_reply(call: Call, answers: Answers, created: int) -> AsyncItera
     """The events of a streamed reply. The first is ready with the first output, so an ApiError of a request that never
     got anywhere can still become a status; later the error is an event, and the last one.
     """
-    choices = [Choice() for _ in call.requests]
+    choices = [Choice(request) for request in call.requests]
     head = _head(call, created, STREAM_OBJECT[call.kind])
     if call.include_usage:
         head["usage"] = None
@@ -96,7 +103,7 @@ async def stream_reply(call: Call, answers: Answers, created: int) -> AsyncItera
                 raise
             yield event(error.body())
             return
-        for body in _pieces(call, place, output, first=place not in begun):
+        for body in _pieces(call, place, choices[place], output, first=place not in begun):
             yield event(head | {"choices": [body]})
             n_sent += 1
         begun.add(place)
@@ -105,17 +112,18 @@ async def stream_reply(call: Call, answers: Answers, created: int) -> AsyncItera
     yield DONE
 
 
-def _pieces(call: Call, place: int, output: Output, first: bool) -> list[dict[str, Any]]:
+def _pieces(call: Call, place: int, choice: Choice, output: Output, first: bool) -> list[dict[str, Any]]:
     """What an output adds to a streamed choice; nothing if there is nothing to see."""
+    told = _told(call, choice)
     if call.kind == "completion":
-        if output.text or output.finish is not None:
-            return [_choice(place, {"text": output.text}, output.finish)]
+        if output.text or output.finish is not None or told is not None:
+            return [_choice(place, {"text": output.text}, output.finish, told)]
         return []
     pieces = []
     if first:
         pieces.append(_choice(place, {"delta": {"role": "assistant", "content": ""}}, None))
-    if output.text:
-        pieces.append(_choice(place, {"delta": {"content": output.text}}, None))
+    if output.text or told is not None:
+        pieces.append(_choice(place, {"delta": {"content": output.text}}, None, told))
     if output.finish is not None:
         pieces.append(_choice(place, {"delta": {}}, output.finish))
     return pieces
@@ -125,8 +133,24 @@ def _head(call: Call, created: int, kind: str) -> dict[str, Any]:
     return {"id": call.id, "object": kind, "created": created, "model": call.model}
 
 
-def _choice(place: int, content: dict[str, Any], finish: FinishReason | None) -> dict[str, Any]:
-    return {"index": place} | content | {"logprobs": None, "finish_reason": None if finish is None else finish.value}
+def _told(call: Call, choice: Choice) -> dict[str, Any] | None:
+    """The log-probabilities that a choice has not sent yet; None if there are none."""
+    found = choice.logprobs[choice.n_told :]
+    if not found:
+        return None
+    choice.n_told += len(found)
+    if call.kind == "chat":
+        return for_chat(found, call.token_bytes)
+    told = for_completion(found, call.token_bytes, choice.offset)
+    choice.offset += sum(map(len, told["tokens"]))
+    return told
+
+
+def _choice(
+    place: int, content: dict[str, Any], finish: FinishReason | None, logprobs: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    ending = {"logprobs": logprobs, "finish_reason": None if finish is None else finish.value}
+    return {"index": place} | content | ending
 
 
 def _usage(call: Call, choices: list[Choice]) -> dict[str, int]:

@@ -41,6 +41,9 @@ class ByteTokenizer:
     def encode(self, text: str) -> list[int]:
         return list(text.encode())
 
+    def token_bytes(self, token: int) -> bytes:
+        return bytes([token])
+
     def apply_chat_template(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         if any(message["role"] not in ("system", "user", "assistant") for message in messages):
             raise ValueError("the template knows no such role")
