@@ -555,7 +555,10 @@ def test_a_missing_extra_is_named_with_the_way_to_get_it(
     ("options", "message"),
     [
         (["--model", "/no/such/model"], "serve: /no/such/model: no such model; expected smollm2-135m"),
-        (["--max-running", "600"], "serve: a budget of 512 tokens a step cannot decode 600 running sequences"),
+        (
+            ["--max-running", "600", "--token-budget", "512"],
+            "serve: a budget of 512 tokens a step cannot decode 600 running sequences",
+        ),
         (["--host", "no.such.host.invalid"], "serve: cannot listen on no.such.host.invalid port 0"),
     ],
 )
