@@ -1,8 +1,8 @@
-"""Numba kernels: attention over paged keys and values, and storing new ones; float32 or bfloat16 caches.
+"""Numba kernels for attention over paged keys and values, and for storing new ones; float32 or bfloat16 caches.
 
 A task is one token and one KV head with the query heads that share it, so that keys and values are read from memory
-once for all of them. A tile of keys at a time, with the online softmax of Milakov and Gimelshein (2018): a running
-maximum and total, the output rescaled when the maximum grows. Sums in float32.
+once for all of these. Keys are taken a tile at a time with the online softmax of Milakov and Gimelshein (2018): a
+running maximum and total, and an output that is rescaled when the maximum grows. Sums are float32.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from reference_impl.kernels.cpu.records import ATTENTION, ROTATED_ATTENTION, STO
 from reference_impl.kernels.cpu.scalars import BF16, DIVISION, F32, FAST, exp, fields, narrow, pointer, take, widen
 from reference_impl.kernels.cpu.vectors import key_dots
 
-KEYS = 32  # keys whose scores are held at once
-OUT_OF_RANGE = 1  # the status left when a length, table or slot points outside the memory that was given
+KEYS = 32  # keys of a tile
+OUT_OF_RANGE = 1  # status: a length, table or slot points outside the memory that was given
 
 
 @njit(fastmath=FAST)
 def attend_tile(q, keys, values, scale, weights, out, top, total):  # type: ignore[no-untyped-def]
-    """Adds one tile of keys and values to a head's running maximum, total and (unnormalised) output; online softmax."""
+    """Adds one tile of keys and values to a head's running maximum, total and output, which is not normalised yet."""
     new_top, n = top, len(keys)
     whole = n - n % 4
     together = whole if q.size % 8 == 0 else 0
@@ -53,9 +53,9 @@ def attend_tile(q, keys, values, scale, weights, out, top, total):  # type: igno
 
 @njit(error_model=DIVISION)
 def attend(q, k_cache, v_cache, table, kv_head, context, scale, scores, out):  # type: ignore[no-untyped-def]
-    """The heads q [group, head_dim] of one token over the first `context` tokens of a table's blocks -> out.
+    """Attention of one token's heads q [group, head_dim] to the first `context` tokens of a block table -> out.
 
-    OUT_OF_RANGE if the table leads out of the cache, else 0.
+    Returns OUT_OF_RANGE if the table leads out of the cache, else 0.
     """
     n_blocks, block_size = k_cache.shape[0], k_cache.shape[2]
     top, total = np.full(len(q), -np.inf, np.float32), np.zeros(len(q), np.float32)
@@ -78,7 +78,7 @@ def attend(q, k_cache, v_cache, table, kv_head, context, scale, scores, out):  #
 
 @njit
 def attention(p, cache_type):  # type: ignore[no-untyped-def]
-    """One thread's share of the tasks, each the heads that share one KV head, for one token."""
+    """Does one thread's share of the tasks: one token and one KV head each."""
     call = fields(p, ATTENTION)
     n_tokens, n_kv_heads, head_dim, row = call.n_tokens, call.n_kv_heads, call.head_dim, call.row
     n_blocks, block_size, n_seqs, max_blocks = call.n_blocks, call.block_size, call.n_seqs, call.max_blocks
@@ -114,7 +114,7 @@ def attention(p, cache_type):  # type: ignore[no-untyped-def]
 
 @njit
 def rotate_head(x, cos, sin, out):  # type: ignore[no-untyped-def]
-    """RoPE of one head, all [head_dim] float32; the first half of sin carries the rotation's minus sign."""
+    """RoPE of one head, everything float32 [head_dim]. The first half of sin carries the rotation's minus sign."""
     half = x.size // 2
     for j in range(half):
         out[j] = x[j] * cos[j] + x[half + j] * sin[j]
@@ -123,9 +123,9 @@ def rotate_head(x, cos, sin, out):  # type: ignore[no-untyped-def]
 
 @njit
 def rotated_attention(p, cache_type):  # type: ignore[no-untyped-def]
-    """RoPE, storing and attention at once: a task is one sequence and one KV head, all its new tokens.
+    """RoPE, storing and attention in one kernel. A task is one sequence and one KV head, with all its new tokens.
 
-    The rows of `heads` are a token's query, key and value heads.
+    A row of `heads` holds a token's query, key and value heads.
     """
     call = fields(p, ROTATED_ATTENTION)
     n_tokens, n_heads, n_kv_heads, head_dim = call.n_tokens, call.n_heads, call.n_kv_heads, call.head_dim
@@ -157,7 +157,7 @@ def rotated_attention(p, cache_type):  # type: ignore[no-untyped-def]
         if short or end > n_tokens or context < query_lens[seq] or context > max_blocks * block_size:
             call.status = OUT_OF_RANGE
             return
-        for token in range(first, end):  # keys and values into the cache first: the tokens see each other
+        for token in range(first, end):  # first all keys and values, since the new tokens attend to each other
             slot = slots[token]
             if slot >= n_blocks * block_size:
                 call.status = OUT_OF_RANGE
@@ -183,7 +183,7 @@ def rotated_attention(p, cache_type):  # type: ignore[no-untyped-def]
 
 @njit
 def store(p, cache_type):  # type: ignore[no-untyped-def]
-    """One thread's share of the tokens: keys and values, float32, into their slots."""
+    """Writes keys and values, float32, into their slots: one thread's share of the tokens."""
     call = fields(p, STORE)
     n_tokens, n_kv_heads, head_dim, k_row, v_row = call.n_tokens, call.n_kv_heads, call.head_dim, call.k_row, call.v_row
     n_blocks, block_size = call.n_blocks, call.block_size

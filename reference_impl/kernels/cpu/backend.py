@@ -1,7 +1,7 @@
 """The CPU backend: which inputs the Numba kernels take, and how they are called.
 
-A call costs a few microseconds beside the kernel, which matters where a decode step makes two hundred. So checks are
-few, and what a kernel needs to know goes to it as numbers and addresses (`records`).
+A call costs a few microseconds beside its kernel, and a decode step makes two hundred calls. So there are few checks,
+and a kernel gets what it needs as numbers and addresses (`records`).
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from reference_impl.kernels.packed import PackedWeight
 from reference_impl.kernels.paged import PagedKV
 
 SUFFIX = {torch.float32: "f32", torch.bfloat16: "bf16"}
-MAX_ROWS = 64  # above this many rows of x, torch's packed matrix product is faster (measured: level at 64)
-ROWS_ALONE = 16  # fewer rows are done before another thread wakes up
-LONG_CHUNK = 64  # new tokens of a sequence ...
-LONG_CONTEXT = 512  # ... and its context, from which torch's attention on gathered blocks is faster (up to 2.6 times)
+MAX_ROWS = 64  # with more rows of x torch's packed matrix product is faster (measured: equal at 64)
+ROWS_ALONE = 16  # fewer rows are done before another thread would wake up
+# With this many new tokens over this much context, torch's attention on gathered blocks is faster (up to 2.6 times).
+LONG_CHUNK = 64
+LONG_CONTEXT = 512
 
 
 class Numba(Backend):
-    """float32, over weights and caches in float32 or bfloat16."""
+    """Computes in float32, over weights and caches in float32 or bfloat16."""
 
     name = "cpu"
 
     def linear(self, x: Tensor, weight: Matrix, bias: Tensor | None) -> Tensor | None:
-        """Few rows in half or single precision; sums in float32. Many rows times floats are torch's."""
+        """Takes few rows in half or single precision, and sums in float32. Many rows times floats are left to torch."""
         if not _takes_product(x, weight):
             return None
         if bias is not None and (bias.dtype not in SUFFIX or not bias.is_contiguous()):
@@ -49,7 +50,7 @@ class Numba(Backend):
         bias: Tensor | None,
         gated: bool,
     ) -> tuple[Tensor, Tensor] | None:
-        """Few rows in float32; a bfloat16 model computes in it too."""
+        """Takes few rows in float32, which a bfloat16 model computes in too."""
         if not (_takes_product(x, weight) and norm.dtype in SUFFIX and _on_cpu(norm) and _takes_rows(x)):
             return None
         if delta is not None and not _takes_rows(delta):
@@ -95,7 +96,7 @@ class Numba(Backend):
         return out
 
     def look_up(self, table: Tensor, index: Tensor) -> Tensor | None:
-        """In float32. IndexError for an index outside the table."""
+        """The result is float32. IndexError for an index outside the table."""
         if not (table.dtype in SUFFIX and index.dtype is torch.int64 and _on_cpu(table, index)):
             return None
         n, width = len(index), table.shape[1]
@@ -123,7 +124,7 @@ class Numba(Backend):
         return True
 
     def paged_attention(self, q: Tensor, kv: PagedKV, layer: int) -> Tensor | None:
-        """IndexError for a block that is not in the cache. A long chunk over a long context is torch's attention."""
+        """Leaves a long chunk over a long context to torch. IndexError for a block that is not in the cache."""
         if not _takes_attention(q, kv, layer):
             return None
         block_size = kv.layers[layer][0].shape[2]
@@ -141,7 +142,7 @@ class Numba(Backend):
     def rotated_attention(
         self, heads: Tensor, n_heads: int, cos: Tensor, sin: Tensor, kv: PagedKV, layer: int
     ) -> Tensor | None:
-        """Decode and verification steps: a task is a sequence, and there should be enough of them for the threads.
+        """Takes decode and verification steps: a task is a sequence, and there must be enough of them for the threads.
 
         IndexError for a slot or block that is not in the cache.
         """
@@ -168,17 +169,17 @@ class Numba(Backend):
 
 @cache
 def kernel(name: str, dtype: torch.dtype) -> Kernel:
-    """The compiled kernel for a weight or cache dtype, made when it is first needed."""
+    """The compiled kernel for a weight or cache dtype, compiled when it is first needed."""
     names = (name, f"{name}_{SUFFIX[dtype]}")
     modules = (linear, quantized, attention, rows)
     return compiled(next(getattr(m, n) for n in reversed(names) for m in modules if hasattr(m, n)))
 
 
 def _run(kernel: Kernel, *arguments: Argument, alone: bool = False) -> int:
-    """Runs a kernel on torch's threads; returns the status that it left, 0 if all is well.
+    """Runs a kernel on torch's threads and returns its status, 0 if all is well.
 
-    arguments: the fields of the kernel's record (see `records`), in order, without counter and status; tensors are
-    given as their addresses. `alone`: on the calling thread only, for work that is over before another wakes up.
+    arguments: the fields of the kernel's record (`records`) in order, without counter and status; a tensor stands for
+    its address. `alone`: only on the calling thread, for work that is done before another thread wakes up.
     """
     numbers = tuple([_number(argument) for argument in arguments])
     if LISTENING.recorder is not None:
@@ -195,7 +196,7 @@ def _number(argument: Argument) -> int:
 def _multiply(
     x: Tensor, delta: Tensor | None, norm: Tensor | None, eps: float, weight: Matrix, bias: Tensor | None, gated: bool
 ) -> tuple[Tensor, Tensor]:
-    """(x + delta, their product with what comes before and behind), float32; each of delta, norm, bias may be None."""
+    """(x + delta, its norm times weight, then gate or bias), in float32. delta, norm and bias may be None."""
     if isinstance(weight, PackedWeight) and len(x) > MAX_ROWS:  # in parts, so that x stays in the cache
         deltas = [None] * len(x) if delta is None else delta.split(MAX_ROWS)
         parts = zip(x.split(MAX_ROWS), deltas, strict=False)
@@ -222,7 +223,7 @@ def _multiply(
 
 
 def _attend_blocks(q: Tensor, kv: PagedKV, layer: int) -> Tensor:
-    """The kernel that reads keys and values where they lie."""
+    """Attention by the kernel that reads keys and values where they lie."""
     keys, values = kv.layers[layer]
     n_tokens, n_heads, head_dim = q.shape
     n_blocks, n_kv_heads, block_size, _ = keys.shape
@@ -240,7 +241,7 @@ def _attend_blocks(q: Tensor, kv: PagedKV, layer: int) -> Tensor:
 
 
 def _attend_gathered(q: Tensor, kv: PagedKV, layer: int) -> Tensor:
-    """One sequence's long chunk: its blocks copied together, then torch's own attention."""
+    """Attention of one sequence's long chunk: copies its blocks together and calls torch's own."""
     keys, values = kv.layers[layer]
     n_blocks, n_kv_heads, block_size, head_dim = keys.shape
     new, context = len(q), int(kv.context_lens[0])
@@ -264,7 +265,7 @@ def _takes_product(x: Tensor, weight: Matrix) -> bool:
 
 
 def _takes_rows(x: Tensor, *weights: Tensor) -> bool:
-    """float32 rows that follow each other in memory."""
+    """Whether x is float32, and contiguous."""
     return (
         x.dtype is torch.float32
         and all(w.dtype in SUFFIX for w in weights)
@@ -284,7 +285,7 @@ def _takes_store(k: Tensor, kv: PagedKV, layer: int) -> bool:
 
 
 def _takes_attention(q: Tensor, kv: PagedKV, layer: int) -> bool:
-    """Index tensors in int32."""
+    """Whether dtypes fit, int32 for index tensors, and all is on the CPU."""
     keys, values = kv.layers[layer]
     indices = (kv.block_tables, kv.query_lens, kv.context_lens)
     return (
@@ -309,21 +310,21 @@ def _is_bf16(tensor: Tensor | None) -> bool:
 
 
 def _with_packed_heads(x: Tensor) -> Tensor:
-    """[tokens, heads, head_dim] whose heads follow each other in memory; tokens may be further apart."""
+    """x [tokens, heads, head_dim] with each token's heads contiguous; tokens may be further apart."""
     return x if x.stride()[1:] == (x.shape[2], 1) else x.contiguous()
 
 
 def _share(n_out: int) -> int:
-    """Weight rows that a thread takes at a time: two runs each, so that none waits long for the last.
+    """Weight rows that a thread takes at a time: two shares for each thread, so that none waits long for the last.
 
-    The longer a run, the faster it is read: with 256 rows instead of 64 int8 took 0.8 of the time.
+    Longer shares are read faster.
     """
     return max(16, min(512, -(-n_out // (2 * torch.get_num_threads()))))
 
 
 @cache
 def _bits(value: float) -> int:
-    """The 64 bits of a float as an integer, as which it travels to a kernel."""
+    """The 64 bits of a float as an integer, which is how a float travels to a kernel."""
     return int(np.float64(value).view(np.int64))
 
 

@@ -1,10 +1,13 @@
-"""Numba loops: dot products of a weight row, float32 or bfloat16, with a few rows of x.
+"""Numba loops for the dot products of weight rows, float32 or bfloat16, with a few rows of x.
 
-Each weight row is loaded once and used for up to eight rows of x, one weight row after the other, so that memory is
-read in order. Measured over the matrices of SmolLM2-135M on two AVX2 cores (medians, interleaved): float32 is level
-with the same in C with AVX2 intrinsics at 1, 4 and 8 rows and faster at 32; torch's `linear` takes twice as long at one
-row. Two or four weight rows at a time would share the loads of x, yet cost 15 to 35 % more: the prefetcher loses its
-place. bfloat16 is read as pairs in one 32-bit word, of which one shift and one mask make two floats.
+Each weight row is loaded once and used for up to eight rows of x. Weight rows are taken one by one, so that memory is
+read in order: two or four at a time would share the loads of x, but took 15 to 35 % longer, because the processor's
+prefetching loses its place. bfloat16 weights are read as pairs in a 32-bit word, which one shift and one mask turn into
+two floats.
+
+Measured over the matrices of SmolLM2-135M on two AVX2 cores (medians, interleaved): float32 is as fast as the same
+loops in C with AVX2 intrinsics at 1, 4 and 8 rows of x and faster at 32; torch's `linear` takes twice as long at one
+row.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from reference_impl.kernels.cpu.scalars import BF16_PAIR, FAST, even, odd, widen
 
 
 def term(w, x, j):  # type: ignore[no-untyped-def]
-    """The summand of weight w[j] in the dot product with x; for a pair of weights, the sum of both."""
+    """Weight w[j] times its value of x. For a pair of weights, the sum of both products."""
 
 
 @overload(term, jit_options={"fastmath": FAST}, inline="always")
@@ -79,7 +82,7 @@ def dot_4x2(w0, w1, w2, w3, x0, x1):  # type: ignore[no-untyped-def]
 
 @njit
 def expand(pairs, out):  # type: ignore[no-untyped-def]
-    """A row of pairs as float32, first all that come first, then the others: in the order of `split_pairs`."""
+    """Widens a row of pairs to float32: the first of every pair, then the second of every pair, as in `split_pairs`."""
     half = pairs.size
     for j in range(half):
         out[j] = even(pairs[j])
@@ -88,9 +91,10 @@ def expand(pairs, out):  # type: ignore[no-untyped-def]
 
 @njit
 def multiply_wide(x, weight, out, wide):  # type: ignore[no-untyped-def]
-    """As `multiply`, for pairs and many rows of x: four weight rows at a time become float32 in `wide` [4, n_in].
+    """As `multiply`, for pairs and many rows of x: widens four weight rows at a time into `wide` [4, n_in].
 
-    Then the arithmetic counts, not the reading, and rows that lie in the cache can share the loads of x.
+    With many rows arithmetic takes longer than reading, and widened rows that lie in the cache can share the loads of
+    x.
     """
     n, n_out = len(x), len(weight)
     for r in range(0, n_out, 4):
@@ -105,7 +109,7 @@ def multiply_wide(x, weight, out, wide):  # type: ignore[no-untyped-def]
 
 
 def multiply_any(x, weight, out, wide):  # type: ignore[no-untyped-def]
-    """x [n, n_in] times the rows of weight -> out [n, rows]; `wide` is scratch."""
+    """x [n, n_in] times the rows of weight -> out [n, rows]; `wide` [4, n_in] is scratch memory."""
 
 
 @overload(multiply_any)
@@ -129,7 +133,7 @@ def multiply(x, weight, out):  # type: ignore[no-untyped-def]
     tile = 8 if x.shape[1] <= 1024 else 4  # as many rows of x as fit into the first-level cache
     i = 0
     while i < n:
-        # A tile that finds too few rows left repeats the last one: arithmetic is free here, reading is not.
+        # At the end of x a tile repeats the last row: while memory is the limit, extra arithmetic costs nothing.
         b, c, d = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
         if n - i == 1:
             for r in range(len(weight)):
@@ -150,7 +154,7 @@ def multiply(x, weight, out):  # type: ignore[no-untyped-def]
 
 @njit
 def split_pairs(x):  # type: ignore[no-untyped-def]
-    """Rows [n, n_in] with their even places first and their odd ones behind, as `term` reads them for pairs."""
+    """Rows [n, n_in], the values at even places first and those at odd places behind, as `term` reads pairs."""
     out = np.empty_like(x)
     half = x.shape[1] // 2
     for i in range(len(x)):

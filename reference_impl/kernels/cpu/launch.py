@@ -1,9 +1,10 @@
 """How a Numba kernel runs on every core: on the OpenMP threads that torch already has.
 
-A second thread pool (Numba's `prange` brings one) would fight torch's over the cores, each spinning while it waits for
-work. So a kernel is compiled to a plain C function of one pointer, and torch's own OpenMP library calls it on all its
-threads; the threads share out the work through a counter in memory. Each calling thread gets a team of its own, so
-calls from several Python threads are safe. Where that library cannot be found, the kernel runs on one thread.
+A second thread pool, such as that of Numba's `prange`, would fight torch's for the cores, since the threads of both
+spin while they wait for work. So a kernel is compiled to a plain C function of one pointer, and torch's own OpenMP
+library calls it on all its threads, which share out the work through a counter in memory. Each calling thread gets a
+team of its own, so several Python threads may call kernels at once. If that library is not found, kernels run on one
+thread.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SIGNATURE = types.void(types.CPointer(types.int64))
 
 @intrinsic
 def call(typing_context: Any, function: Any, arguments: Any) -> Any:
-    """function(arguments), both given as addresses."""
+    """Calls function(arguments); both are addresses."""
 
     def generate(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
@@ -43,7 +44,7 @@ def call(typing_context: Any, function: Any, arguments: Any) -> Any:
 
 @intrinsic
 def call_on_threads(typing_context: Any, parallel: Any, function: Any, arguments: Any, n_threads: Any) -> Any:
-    """GOMP_parallel(function, arguments, n_threads, 0)."""
+    """Calls GOMP_parallel(function, arguments, n_threads, 0), which calls function(arguments) on every thread."""
 
     def generate(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
         byte, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -58,6 +59,7 @@ def call_on_threads(typing_context: Any, parallel: Any, function: Any, arguments
 
 @njit(nogil=True, cache=True)
 def launch(parallel, function, n_threads, *arguments):  # type: ignore[no-untyped-def]
+    """Writes the call record of a kernel, runs the kernel, and returns its status. parallel: GOMP_parallel, or 0."""
     packed = np.zeros(2 + len(arguments), np.int64)
     for i in range(len(arguments)):
         packed[1 + i] = arguments[i]
@@ -69,7 +71,7 @@ def launch(parallel, function, n_threads, *arguments):  # type: ignore[no-untype
 
 
 class Recorder(Protocol):
-    """Notes the launches of the thread that it was put into `LISTENING.recorder` for."""
+    """Takes note of a thread's launches, while it is that thread's `LISTENING.recorder`."""
 
     def add(self, kernel: Kernel, arguments: tuple[Argument, ...], numbers: tuple[int, ...]) -> None: ...
 
@@ -79,7 +81,7 @@ class _Listening(threading.local):
 
 
 LISTENING = _Listening()
-Argument = int | torch.Tensor | None  # None: an address that is not given
+Argument = int | torch.Tensor | None  # None: no address is given
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Kernel:
 
 
 def compiled(body: Callable[[Any], None]) -> Kernel:
-    """Compiles `body(p)`, p pointing to a call record; the code is cached on disk."""
+    """Compiles `body(p)`, where p points to a call record. The code is cached on disk."""
     numba: Any = config
     default = numba.CACHE_DIR
     numba.CACHE_DIR = str(Path(default or Path(__file__).parent / "__pycache__") / _version())
@@ -106,13 +108,13 @@ def compiled(body: Callable[[Any], None]) -> Kernel:
 
 @cache
 def _version() -> str:
-    """Names the state of all kernel sources: Numba alone would not see that a function in another file has changed."""
+    """Names the state of all kernel sources, since Numba does not notice a change in another file."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
     return "kernels-" + hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 
 def find(name: str) -> int:
-    """The address of a function in torch's own OpenMP library, or another that torch depends on; 0 if none has it."""
+    """The address of a function in torch's OpenMP library, or in another that torch depends on; 0 if none has it."""
     for file in ("libtorch_cpu.so", "libtorch_cpu.dylib"):
         try:
             library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / file))

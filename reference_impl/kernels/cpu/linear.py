@@ -1,9 +1,9 @@
-"""Numba kernel: few rows of x times a float32 or bfloat16 matrix, and the steps before and after in the same call.
+"""Numba kernel: a few rows of x times a float32 or bfloat16 matrix, with the steps before and after in the same call.
 
-At batch 1 a decode step only streams the weights, so what matters is to read memory in order with every core (the loops
-are in `dots`). Before it, the kernel may add the residual and normalise (RMSNorm); behind it, add a bias or take
-silu(gate) * up. Every thread adds and normalises for itself: that takes some hundred nanoseconds, where another call
-would cost microseconds and leave the memory idle meanwhile.
+At batch 1 a decode step mostly streams the weights, so what counts is that every core reads memory in order (`dots` has
+the loops). Before the product the kernel can add the residual and normalise the sum (RMSNorm); after it, it can add a
+bias or compute silu(gate) * up. Every thread repeats the addition and the norm: that takes a few hundred nanoseconds,
+while another launch would take microseconds, in which memory is idle.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reference_impl.kernels.cpu.scalars import BF16, BF16_PAIR, DIVISION, F32, F
 
 @njit(fastmath=FAST)
 def keep_and_square(x, delta, out):  # type: ignore[no-untyped-def]
-    """out := x + delta, or x where delta is empty; the sum of its squares."""
+    """Writes x + delta (x alone if delta is empty) to out, and returns the sum of its squares."""
     total = np.float32(0)
     if len(delta):
         for j in range(out.size):
@@ -35,7 +35,7 @@ def keep_and_square(x, delta, out):  # type: ignore[no-untyped-def]
 
 @njit
 def normed(x, delta, norm, eps):  # type: ignore[no-untyped-def]
-    """rms_norm of x + delta (of x alone where delta has no rows): [n, n_in]."""
+    """rms_norm of x + delta, or of x alone if delta has no rows: [n, n_in]."""
     out = np.empty_like(x)
     for i in range(len(x)):
         to, none = out[i], x[i, :0]
@@ -58,7 +58,7 @@ def widened(address, n, is_bf16):  # type: ignore[no-untyped-def]
 
 @njit
 def prepared(call):  # type: ignore[no-untyped-def]
-    """The rows to multiply, float32 [n, n_in]: x, or its sum with delta, normalised, as the call record asks for."""
+    """The rows to multiply, float32 [n, n_in]: x, with delta added and normalised if the call record asks for it."""
     n, n_in = call.n, call.n_in
     x = carray(pointer(call.x, F32), (n, n_in))
     if call.norm == 0:
@@ -69,7 +69,7 @@ def prepared(call):  # type: ignore[no-untyped-def]
 
 @njit
 def keep_sums(call):  # type: ignore[no-untyped-def]
-    """Writes x + delta where the caller wants it; one thread does."""
+    """Writes x + delta to where the caller wants it. Only one thread calls this."""
     if call.sums == 0:
         return
     size = call.n * call.n_in
@@ -93,9 +93,9 @@ def add(out, bias):  # type: ignore[no-untyped-def]
 
 @njit
 def finish(out, up, bias, low, high):  # type: ignore[no-untyped-def]
-    """out[:, low:high] := silu(out) * up for a gated matrix, plus bias[low:high] for one that has it.
+    """Computes silu(out) * up in out[:, low:high] for a gated matrix, and adds bias[low:high] if there is one.
 
-    Row by row, since only a slice of a row is known to be contiguous, and only such a loop becomes a vector's.
+    It goes row by row, because only a slice of one row is known to be contiguous, and only such a loop is vectorised.
     """
     for i in range(len(out)):
         if len(up):
@@ -106,7 +106,7 @@ def finish(out, up, bias, low, high):  # type: ignore[no-untyped-def]
 
 @njit
 def linear(p, rows, weight_type, pairs):  # type: ignore[no-untyped-def]
-    """One thread's share of out [n, n_out] = rows @ weight.T, then bias or gate.
+    """Computes one thread's share of out [n, n_out] = rows @ weight.T, with the bias or the gate.
 
     pairs: how many weights a value of `weight_type` holds.
     """

@@ -1,9 +1,9 @@
-"""Numba kernel: few rows of x times an int8 or int4 matrix that stays as it is, in integers.
+"""Numba kernel: a few rows of x times an int8 or int4 matrix, multiplied in integers without widening the matrix.
 
-The weights are exact; each row of x is rounded to 16 bits, an error of at most 2^-16 of its largest value in groups of
-up to 1,024 (llama.cpp rounds to 8 bits, in groups of 32). Integers pay twice: sixteen products an instruction, and no
-conversion of the weights. At batch 1 over SmolLM2's matrices int8 with float32 activations took 1.2 times as long (two
-AVX2 cores). The steps before and after the product are those of `linear`.
+The weights' codes are used exactly. Each row of x is rounded to 16 bits, an error of at most 2^-16 of its largest value
+in groups of up to 1,024 (llama.cpp rounds to 8 bits, in groups of 32). Integers save twice: one instruction makes
+sixteen products, and weights need no conversion. Float32 activations took 1.2 times as long (int8, batch 1, SmolLM2's
+matrices, two AVX2 cores). The steps before and after the product are those of `linear`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from reference_impl.kernels.cpu.records import QUANTIZED
 from reference_impl.kernels.cpu.scalars import F32, fields, float_of, pointer, take
 from reference_impl.kernels.cpu.vectors import group_dots
 
-MOST = 32767  # of an activation's code
-USUAL = (32, 64, 128)  # codes of a group, for which there are faster kernels: no loop inside a group
+MOST = 32767  # the largest code of an activation
+USUAL = (32, 64, 128)  # group widths with a kernel of their own, which has no loop inside a group
 int8_dots_1, int8_dots_4 = group_dots(8, 1), group_dots(8, 4)
 int8_32_1, int8_32_4 = group_dots(8, 1, 32), group_dots(8, 4, 32)
 int8_64_1, int8_64_4 = group_dots(8, 1, 64), group_dots(8, 4, 64)
@@ -31,9 +31,9 @@ int4_128_1, int4_128_4 = group_dots(4, 1, 128), group_dots(4, 4, 128)
 
 @njit
 def largest(x):  # type: ignore[no-untyped-def]
-    """The largest magnitude; what is not finite gives inf or NaN.
+    """The largest magnitude of x; inf or NaN if a value is not finite.
 
-    Magnitudes are compared by their bits, as whole numbers: unlike `max` of floats that is a vector's loop.
+    It compares the bits of the magnitudes as integers: unlike `max` of floats, such a loop is vectorised.
     """
     bits = x.view(np.int32)
     top = np.int32(0)
@@ -43,22 +43,22 @@ def largest(x):  # type: ignore[no-untyped-def]
     return float_of(top)
 
 
-@njit(fastmath=False)  # said outright: adding and subtracting 12582912 must round
+@njit(fastmath=False)  # or it would inherit its caller's flag: adding and subtracting 12582912 must round
 def round_to(x, inverse, codes):  # type: ignore[no-untyped-def]
-    """codes := x * inverse, to the nearest whole number, ties to even."""
+    """Writes x * inverse to codes, rounded to the nearest integer, ties to even."""
     for j in range(x.size):
         codes[j] = np.int16((x[j] * inverse + np.float32(12582912)) - np.float32(12582912))
 
 
 @njit
 def rounded(rows, width, group_size, codes, scales, sums):  # type: ignore[no-untyped-def]
-    """Rows [n, n_in] as codes int16 [n, stored] with scales [n]; sums of the codes of each group [n or 0, groups].
+    """Rounds rows [n, n_in] to codes int16 [n, stored] with scales [n]; sums [n or 0, groups] get each group's sum.
 
-    A row whose largest value is below 1e-30 counts as 0, one with a value that is not finite becomes NaN.
+    A row whose largest value is below 1e-30 becomes 0, a row with a value that is not finite becomes NaN.
     """
     n_in = rows.shape[1]
     most = min(np.float32(MOST), np.float32(2**31 / (64 * width)))  # half a group's products fit 32 bits
-    whole = width == group_size and codes.shape[1] == n_in  # nothing to fill up: a row is rounded in one go
+    whole = width == group_size and codes.shape[1] == n_in  # no padding: a row is rounded in one go
     if not whole:
         codes[:] = 0
     for i in range(len(rows)):
@@ -75,14 +75,14 @@ def rounded(rows, width, group_size, codes, scales, sums):  # type: ignore[no-un
                 round_to(x, inverse, codes[i, g * width : g * width + x.size])
         for g in range(sums.shape[1] if len(sums) else 0):
             total = np.int64(0)
-            for code in codes[i, g * width : (g + 1) * width]:  # what fills up a group is 0
+            for code in codes[i, g * width : (g + 1) * width]:  # a group's padding is 0
                 total += code
             sums[i, g] = total
 
 
 @njit
 def multiply(dots_1, dots_4, w, w_scales, row_bytes, groups, x, low, high, out, width):  # type: ignore[no-untyped-def]
-    """x times the weight rows low to high at the addresses w and w_scales -> out [n, high - low], not yet scaled."""
+    """x times the weight rows low to high -> out [n, high - low], before x's scales. w and w_scales are addresses."""
     n, stored = x.shape
     row = out.strides[0] // 4
     for r in range(low, high):
@@ -106,7 +106,7 @@ def scale(out, factor):  # type: ignore[no-untyped-def]
 
 @njit
 def settle(out, low, high, shifts, first, sums, scales):  # type: ignore[no-untyped-def]
-    """Each out[i, low:high] := (out - shifts[first:] · sums[i]) * scales[i]; shifts, of zero points, may be none."""
+    """Computes out[i, low:high] = (out - shifts[first:] · sums[i]) * scales[i]; without zero points shifts is empty."""
     for i in range(len(out)):
         if len(shifts):
             for r in range(high - low):
@@ -116,7 +116,7 @@ def settle(out, low, high, shifts, first, sums, scales):  # type: ignore[no-unty
 
 @njit
 def linear(p, dots_1, dots_4, codes_a_byte):  # type: ignore[no-untyped-def]
-    """As `linear.linear`, for a matrix of codes."""
+    """As `linear.linear`, for a matrix of int8 or int4 codes."""
     call = fields(p, QUANTIZED)
     n, n_out, gated, share = call.n, call.n_out, call.gated, call.share
     group_size, width, stored, groups = call.group_size, call.width, call.stored, call.groups

@@ -1,9 +1,9 @@
-"""Launches recorded once and run again together, by threads that meet at a barrier of our own between two launches.
+"""Records launches once and runs them again with one call, on threads that meet at a barrier after each launch.
 
-OpenMP's own barriers would do, but for one thing: where a process has more threads than cores, a server or a notebook
-with a second model for example, its threads go to sleep at once instead of waiting a moment. Waking one up takes some
-40 microseconds, and a decode step has a hundred and fifty launches. Our threads look again and again, and let others
-run after a while. A waiting thread takes no work from others: the counter of each launch has shared that out already.
+OpenMP's own barrier would do, but for one case: if a process has more threads than cores (a server, or a notebook with
+a second model), OpenMP's threads sleep as soon as they wait. Waking one takes some 40 microseconds, and a decode step
+has a hundred and fifty launches. So the threads here poll a counter, and let other threads run after a while. A late
+thread delays nobody's work: the tasks of a launch go to the threads that ask for them.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from reference_impl.kernels.cpu.launch import (
 from reference_impl.kernels.cpu.records import REPLAY
 from reference_impl.kernels.cpu.scalars import fields, pointer
 
-LOOKS = 20_000  # until others may run
+LOOKS = 20_000  # polls of the counter until other threads may run
 
 
 @intrinsic
 def arrive(typing_context: Any, counter: Any) -> Any:
-    """Adds one to the counter that all threads share; a thread that sees it also sees all that this one has written."""
+    """Adds one to the barrier's counter. A thread that sees the new value also sees all that was written before it."""
     signature = types.int64(types.CPointer(types.int64))
     return signature, lambda ctx, build, sig, args: build.atomic_rmw("add", args[0], ir.IntType(64)(1), "acq_rel")
 
 
 @intrinsic
 def look(typing_context: Any, counter: Any) -> Any:
-    """The counter now."""
+    """The barrier's counter now."""
     signature = types.int64(types.CPointer(types.int64))
     return signature, lambda ctx, build, sig, args: build.load_atomic(args[0], "acquire", 8)
 
 
 @intrinsic
 def ask(typing_context: Any, function: Any) -> Any:
-    """function(), given as an address, which takes nothing and returns a C int."""
+    """Calls the function at an address, which takes no argument and returns a C int."""
 
     def generate(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
         i32 = ir.IntType(32)
@@ -60,7 +60,7 @@ def ask(typing_context: Any, function: Any) -> Any:
 
 
 def _run_all(p):  # type: ignore[no-untyped-def]
-    """One thread's part of all launches; the record's counter counts arrivals at the barriers."""
+    """Runs one thread's part of all launches. The record's counter counts arrivals at the barriers."""
     all_launches = fields(p, REPLAY)
     n, records, give_way = all_launches.n, all_launches.records, all_launches.sched_yield
     functions = carray(pointer(all_launches.functions, types.int64), n)
@@ -81,7 +81,7 @@ def _run_all(p):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True)
 def _run(parallel, n_threads, run_all, threads, give_way, functions, ends, records):  # type: ignore[no-untyped-def]
     first = 0
-    for i in range(len(functions)):  # counters and statuses
+    for i in range(len(functions)):  # reset each counter and status
         records[first] = records[ends[i] - 1] = 0
         first = ends[i]
     if parallel == 0 or threads == 0 or n_threads == 1:
@@ -102,15 +102,15 @@ def _run(parallel, n_threads, run_all, threads, give_way, functions, ends, recor
 
 
 class Recording:
-    """Launches that ran inside `with recording:`, to be run again with the same memory and sizes by one call.
+    """The launches made inside `with recording:`, which `replay` makes again, with the same memory and sizes.
 
-    It is to a CPU what a CUDA graph is to a GPU: a decode step at batch 1 has some hundred and fifty launches, and
-    Python takes as long for each as the processor for its work. Tensors given to the kernels are kept alive.
+    It is to a CPU what a CUDA graph is to a GPU: a decode step at batch 1 makes a hundred and fifty launches, and for
+    each of them Python takes as long as the kernel. The recording keeps alive the tensors that the kernels were given.
     """
 
     def __init__(self) -> None:
         self._functions: list[int] = []
-        self._records: list[int] = []  # of all launches, one behind the other, each up to its end
+        self._records: list[int] = []  # of all launches, one after another; `_ends` says where each one ends
         self._ends: list[int] = []
         self._kept: list[object] = []
 
@@ -132,7 +132,7 @@ class Recording:
         self._kept.append((kernel, arguments))
 
     def replay(self) -> None:
-        """Launches all once more, one after the other; a launch that leaves a status does not stop the later ones.
+        """Makes all launches again, in order. If one leaves a status, the later ones still run.
 
         IndexError if a table or slot leads out of the memory that a kernel was given.
         """

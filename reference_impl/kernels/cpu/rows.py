@@ -1,7 +1,8 @@
-"""Numba kernels for the small steps between the matrices, each one pass over a row: RMSNorm, RoPE, SiLU times gate.
+"""Numba kernels for the small steps between the matrices: RMSNorm, RoPE, SiLU times gate, and look-ups.
 
-In PyTorch they are two to six calls each. At batch 1 a call costs more than its arithmetic, and a decode step of
-SmolLM2 has five hundred of them, so fusing them is worth as much as a faster matrix product. float32 rows.
+Each is one pass over rows of float32, where PyTorch needs two to six calls. At batch 1 a call costs more than its
+arithmetic, and a decode step of SmolLM2 has five hundred of them, so fusing them is worth as much as a faster matrix
+product.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def rms_norm(p, weight_type):  # type: ignore[no-untyped-def]
 
 @njit
 def norm_heads(p, weight_type):  # type: ignore[no-untyped-def]
-    """Query and key heads are normalised, value heads copied."""
+    """Normalises query and key heads, and copies value heads."""
     call = fields(p, NORM_HEADS)
     n, n_queries, n_all, width, eps = call.n, call.n_queries, call.n_all, call.head_dim, call.eps
     x, out = carray(pointer(call.heads, F32), (n, n_all, width)), carray(pointer(call.out, F32), (n, n_all, width))

@@ -1,4 +1,4 @@
-"""Single values in a kernel: memory by its address, a shared counter, float32 and bfloat16, and e to the x."""
+"""Operations on single values in a kernel: pointers, the shared counter, float32 and bfloat16, and exp."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-F32, BF16 = types.float32, types.uint16  # bfloat16 is read as what it is: the upper half of a float32
-BF16_PAIR = types.uint32  # two of them, the one that comes first in memory in the lower half
+F32, BF16 = types.float32, types.uint16  # a bfloat16 is given as its bits, the upper half of a float32
+BF16_PAIR = types.uint32  # two bfloat16 in one word; the first in memory is the lower half
 FAST = {"reassoc", "contract", "nsz", "arcp"}  # sums may be reordered; inf and nan keep their meaning
-DIVISION: Literal["numpy"] = "numpy"  # by 0 gives inf or NaN; Python checks each, and no such loop becomes a vector's
+DIVISION: Literal["numpy"] = "numpy"  # by 0 gives inf or NaN. Python's check would keep loops from vectorising
 
 
 @intrinsic
@@ -24,21 +24,21 @@ def pointer(typing_context: Any, address: Any, dtype: Any) -> Any:
 
 @intrinsic
 def fields(typing_context: Any, address: Any, record: Any) -> Any:
-    """The call record (see `records`) that lies at a pointer, to be read and written by field names."""
+    """The call record (`records`) at a pointer, whose fields can be read and written by name."""
     signature = record.dtype(address, record)
     return signature, lambda ctx, build, sig, args: build.bitcast(args[0], ctx.get_value_type(sig.return_type))
 
 
 @intrinsic
 def take(typing_context: Any, counter: Any, amount: Any) -> Any:
-    """Adds to the counter that all threads share, in one step, and returns what it was before."""
+    """Adds `amount` to the counter that all threads share, atomically, and returns its value before."""
     signature = types.int64(types.CPointer(types.int64), types.int64)
     return signature, lambda ctx, build, sig, args: build.atomic_rmw("add", args[0], args[1], "monotonic")
 
 
 @intrinsic
 def widen(typing_context: Any, value: Any) -> Any:
-    """A float32, or a bfloat16 given as its 16 bits, as float32."""
+    """A float32 as it is, or a bfloat16, given as its 16 bits, as float32."""
 
     def shift(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
         i32 = ir.IntType(32)
@@ -51,13 +51,13 @@ def widen(typing_context: Any, value: Any) -> Any:
 
 @intrinsic
 def float_of(typing_context: Any, bits: Any) -> Any:
-    """The float32 whose bits these are."""
+    """The float32 that has these 32 bits."""
     return F32(types.int32), lambda ctx, build, sig, args: build.bitcast(args[0], ir.FloatType())
 
 
 @intrinsic
 def even(typing_context: Any, pair: Any) -> Any:
-    """The bfloat16 that comes first of a pair, as float32."""
+    """The first bfloat16 of a pair, as float32."""
 
     def shift(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
         return build.bitcast(build.shl(args[0], ir.IntType(32)(16)), ir.FloatType())
@@ -67,7 +67,7 @@ def even(typing_context: Any, pair: Any) -> Any:
 
 @intrinsic
 def odd(typing_context: Any, pair: Any) -> Any:
-    """The bfloat16 that comes second of a pair, as float32."""
+    """The second bfloat16 of a pair, as float32."""
 
     def mask(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
         return build.bitcast(build.and_(args[0], ir.IntType(32)(0xFFFF0000)), ir.FloatType())
@@ -77,7 +77,7 @@ def odd(typing_context: Any, pair: Any) -> Any:
 
 @intrinsic
 def narrow(typing_context: Any, value: Any, like: Any) -> Any:
-    """A float32 as the type of `like`: float32 itself, or rounded to bfloat16 (half to even) as its 16 bits."""
+    """A float32 as the type of `like`: unchanged, or rounded to bfloat16 (half to even) and given as its 16 bits."""
 
     def round_half_even(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
         i32 = ir.IntType(32)
@@ -94,7 +94,7 @@ def narrow(typing_context: Any, value: Any, like: Any) -> Any:
 
 @intrinsic
 def two_to_the(typing_context: Any, shifted: Any) -> Any:
-    """2 to the n, where n is what rounding left in the low bits of `shifted` = n + 1.5 * 2^23."""
+    """2 to the n, for `shifted` = n + 1.5 * 2^23, which holds the integer n in its low bits."""
 
     def generate(ctx: Any, build: Any, sig: Any, args: Any) -> Any:
         i32 = ir.IntType(32)
@@ -104,9 +104,9 @@ def two_to_the(typing_context: Any, shifted: Any) -> Any:
     return F32(F32), generate
 
 
-@njit(fastmath=False)  # said outright, or it takes over its caller's: adding and subtracting 12582912 must round
+@njit(fastmath=False)  # or it would inherit its caller's flag: adding and subtracting 12582912 must round
 def exp(x):  # type: ignore[no-untyped-def]
-    """e to the x in float32, to 3e-7; unlike the C library's it is plain arithmetic that vectorises. NaN stays."""
+    """e to the x in float32, to 3e-7. Unlike the C library's it is plain arithmetic and vectorises. NaN stays NaN."""
     x = np.float32(-87) if x < np.float32(-87) else x
     x = np.float32(88) if x > np.float32(88) else x
     shifted = x * np.float32(1.44269504) + np.float32(12582912)

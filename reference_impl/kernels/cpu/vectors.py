@@ -1,16 +1,17 @@
-"""Building blocks that Numba's loops do not give: dot products of one vector with a few others, in LLVM's own vectors.
+"""Dot products in LLVM's own vectors, for loops that Numba does not compile well enough.
 
-Of a row of int8 or int4 weights with rows of x, sixteen weights at a time: widened to 16 bits, multiplied by 16-bit
-activations and added in pairs to 32-bit sums (one instruction on x86, `vpmaddwd`; LLVM finds what other processors
-have). At the end of a group the sums become float32 and are multiplied by its scale; those of four rows are joined in
-one vector before. From a plain loop LLVM makes the same instructions, but adds up each group's eight sums to one, which
-takes a third of the time. With eight bits a weight the processor's own prefetching falls behind; asking ahead makes a
-decode step of SmolLM2 a tenth shorter (two AVX2 cores). One row of x waits for memory. Four rows take 115 cycles for
-576 weights from the nearest cache (Zen 3, the best of many runs), 91 of them for products and their additions alone:
-that is what the vector units can do, and why a step of batch 4 is longer than its bytes say.
+`group_dots` multiplies a row of int8 or int4 weights by up to four rows of 16-bit activations. It takes sixteen weights
+at a time, widens them to 16 bits, and adds their products in pairs to eight 32-bit sums (one instruction on x86,
+`vpmaddwd`; LLVM finds what other processors have). At the end of a group the eight sums become floats, are multiplied
+by the group's scale, and stay apart until the end of the row; a plain loop would add them up in every group. The loop
+also prefetches weights, since the processor's own prefetching does not keep up.
 
-Of a query with four keys: their sums over the lanes are made together. A plain loop makes each on its own, and
-attention over 44 tokens takes 1.4 times as long.
+With one row of x the loop waits for memory. With four it waits for the vector units: 576 weights from the nearest cache
+take 115 cycles, 91 of them for the products and their additions alone (Zen 3, the best of many runs). So a step of
+batch 4 takes longer than its bytes say.
+
+`key_dots` multiplies a query by four keys and adds up the lanes of all four sums together, where a plain loop adds them
+up one by one.
 """
 
 from __future__ import annotations
@@ -24,28 +25,32 @@ from numba.extending import intrinsic
 
 LANES = 16  # weights that are multiplied at once
 LINE = 64  # bytes of a cache line
-AHEAD = 1536  # bytes between a weight and the line that is asked for meanwhile; 1 to 2 KB are alike here
-FUSED = ("contract",)  # a product and its sum may be rounded once
-STEP = {8: 16, 4: 32}  # weights that one load of 16 bytes holds; a group takes up a multiple of it
+AHEAD = 1536  # bytes from the weights in use to the line that is prefetched; 1 to 2 KB do equally well
+FUSED = ("contract",)  # a product and its addition may be rounded once
+STEP = {8: 16, 4: 32}  # weights in one load of 16 bytes; a stored group is a multiple of it long
 
 _F32, _I8, _I16, _I32, _I64 = ir.FloatType(), *(ir.IntType(bits) for bits in (8, 16, 32, 64))
 
 
 def group_dots(bits: int, n: int, width: int | None = None) -> Any:
-    """The dot products of one row of int8 or int4 weights with n rows of x, as a function for Numba kernels.
+    """Makes a function for Numba kernels: the dot products of a row of int8 or int4 weights with n rows of x.
 
-    dots(w, scales, x, out, n_in, width, groups, x_row, out_row): addresses, then numbers of values. w: a row's codes,
-    n_in of them, a multiple of STEP; scales: float32 [groups], `width` codes each, the last one maybe fewer. x: int16
-    [n, n_in], rows x_row apart. The result i goes to out[i * out_row]. int4 codes: a byte of a block of 32 holds in
-    its lower half one of the first 16, in its upper half one of the last 16. With a `width` given here full groups are
-    that wide, and need no inner loop.
+    The function is dots(w, scales, x, out, n_in, width, groups, x_row, out_row): four addresses, then numbers of
+    values.
+
+    w: the row's n_in codes, a multiple of STEP. int4 codes lie in blocks of 32: a byte holds one of the first 16 in its
+    lower half and one of the last 16 in its upper half.
+    scales: float32 [groups], each for `width` codes; the last group may be shorter.
+    x: int16 [n, n_in], whose rows are x_row apart. out: float32; result i goes to out[i * out_row].
+
+    If `width` is given here, full groups are that wide and need no inner loop.
     """
 
     def dots(typing_context, w, scales, x, out, n_in, width, groups, x_row, out_row):  # type: ignore[no-untyped-def]
         return types.void(*[types.int64] * 9), generate
 
-    # Numba names what it compiles after its arguments, and linking takes equal names for the same code, also of what
-    # several processes have left in the cache.
+    # Numba names compiled code after the function and its arguments, and the linker takes code of one name for the
+    # same, even code from the cache that another process compiled. So each variant gets a name of its own.
     dots.__name__ = f"int{bits}_dots_{n}" + ("" if width is None else f"_{width}")
 
     def generate(context: Any, build: Any, signature: Any, arguments: Any) -> Any:
@@ -55,14 +60,14 @@ def group_dots(bits: int, n: int, width: int | None = None) -> Any:
         span = any_width if width is None else _I64(width)
 
         def add_products(at: Any, k: int) -> None:
-            """The codes from `at` on, of a group's step k."""
+            """Adds the products of step k of a group, whose codes begin at `at`."""
             if k % (LINE // 16) == 0:
                 byte = at if bits == 8 else build.lshr(at, _I64(1))
                 _prefetch(build, build.add(w, build.add(byte, _I64(AHEAD))))
             _add_products(build, w, at, bits, x, x_row, sums)
 
         def add_group(group: Any, low: Any, high: Any, n_steps: int | None = None) -> None:
-            """Codes low to high, n_steps of them where that is known, times the group's scale into the totals."""
+            """Adds the group of codes low to high, times its scale, to the totals. n_steps: its steps, if known."""
             for one in sums:
                 build.store(_zeros(_I32, 8), one)
             if n_steps is not None:
@@ -91,9 +96,10 @@ def group_dots(bits: int, n: int, width: int | None = None) -> Any:
 
 @intrinsic
 def key_dots(typing_context: Any, keys: Any, first: Any, row: Any, q: Any, out: Any, dims: Any) -> Any:
-    """out[0:4] := four keys times q, float32, over the dims (a multiple of 8); addresses first, q and out.
+    """Writes four keys times q, float32, to out[0:4], over `dims` values of each (a multiple of 8).
 
-    keys: an array of the keys' type, float32 or bfloat16; `row`: values between a key and the next.
+    first, q and out are addresses: of the first key, the query and the results. `row`: values from one key to the next.
+    `keys` only tells the keys' dtype, float32 or bfloat16.
     """
     is_f32 = keys.dtype == types.float32
 
@@ -116,7 +122,7 @@ def key_dots(typing_context: Any, keys: Any, first: Any, row: Any, q: Any, out: 
 
 
 def _floats(build: Any, base: Any, place: Any, is_f32: bool) -> Any:
-    """Eight values of float32 or bfloat16 as float32."""
+    """Eight values of float32 or bfloat16, widened to float32."""
     if is_f32:
         return _load(build, base, place, ir.VectorType(_F32, 8), 4)
     wide = build.zext(_load(build, base, place, ir.VectorType(_I16, 8), 2), ir.VectorType(_I32, 8))
@@ -125,7 +131,7 @@ def _floats(build: Any, base: Any, place: Any, is_f32: bool) -> Any:
 
 
 def _add_products(build: Any, w: Any, at: Any, bits: int, x: Any, x_row: Any, sums: list[Any]) -> None:
-    """The codes that one load brings, times as many values of each row of x."""
+    """Multiplies the codes of one load by each row of x, and adds the products to that row's sums."""
     for k, part in enumerate(_codes(build, w, at, bits)):
         for i, one in enumerate(sums):
             place = build.add(build.add(build.mul(_I64(i), x_row), at), _I64(LANES * k))
@@ -134,7 +140,7 @@ def _add_products(build: Any, w: Any, at: Any, bits: int, x: Any, x_row: Any, su
 
 
 def _codes(build: Any, w: Any, at: Any, bits: int) -> list[Any]:
-    """The next codes of a row as vectors of 16 int16: one vector of int8, two of int4."""
+    """The codes of one load as vectors of 16 int16: one vector of int8, two of int4."""
     vector = ir.VectorType(_I8, LANES)
     if bits == 8:
         return [build.sext(_load(build, w, at, vector, 1), ir.VectorType(_I16, LANES))]
@@ -151,7 +157,7 @@ def _pair_sums(build: Any, a: Any, b: Any) -> Any:
 
 
 def _joined(build: Any, vectors: list[Any]) -> list[Any]:
-    """Four vectors of eight lanes as one whose lanes k and 4 + k add up to those of vector k; fewer as they are."""
+    """Reduces four vectors to one, in which lanes k and 4 + k add up to the sum of vector k. Fewer stay as they are."""
     if len(vectors) != 4:
         return vectors
     pairs = [_interleaved_sum(build, a, b, 1) for a, b in (vectors[:2], vectors[2:])]
@@ -159,7 +165,7 @@ def _joined(build: Any, vectors: list[Any]) -> list[Any]:
 
 
 def _interleaved_sum(build: Any, a: Any, b: Any, run: int) -> Any:
-    """Of every 4 lanes of a and b the lower two added to the upper two, a's and b's in turn, `run` lanes at a time."""
+    """Adds the upper two of every four lanes to the lower two; a's and b's sums alternate, `run` lanes at a time."""
     order = {1: (0, 8, 1, 9), 2: (0, 1, 8, 9)}[run]
     low = [lane + half for half in (0, 4) for lane in order]
     masks = [ir.Constant(ir.VectorType(_I32, 8), [_I32(lane + k) for lane in low]) for k in (0, 2)]
@@ -168,7 +174,7 @@ def _interleaved_sum(build: Any, a: Any, b: Any, run: int) -> Any:
 
 
 def _lane_sums(build: Any, n: int, vectors: list[Any]) -> list[Any]:
-    """The n sums that are in the lanes, n vectors' or one's that `_joined` made."""
+    """The sums over the lanes of n vectors, or of the one vector that `_joined` made of them."""
     if len(vectors) == n:
         return [_lane_sum(build, vector) for vector in vectors]
     sums = _halves_sum(build, vectors[0])
@@ -180,7 +186,7 @@ def _halves_sum(build: Any, vector: Any) -> Any:
 
 
 def _lane_sum(build: Any, vector: Any) -> Any:
-    """The sum of eight lanes, half by half."""
+    """The sum of eight lanes."""
     n = vector.type.count
     while n > 1:
         n //= 2
@@ -189,11 +195,11 @@ def _lane_sum(build: Any, vector: Any) -> Any:
 
 
 def _prefetch(build: Any, address: Any) -> None:
-    """Asks for the cache line at the address, which need not be memory of ours."""
+    """Asks for the cache line at an address, which may lie outside our memory."""
     byte, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
     function = cgutils.get_or_insert_function(build.module, kind, "llvm.prefetch.p0")
-    build.call(function, [build.inttoptr(address, byte), i32(0), i32(3), i32(1)])  # to read, into all caches
+    build.call(function, [build.inttoptr(address, byte), i32(0), i32(3), i32(1)])  # for reading, into all caches
 
 
 def _picked(build: Any, vector: Any, lanes: range) -> Any:
@@ -211,7 +217,7 @@ def _zeros(kind: Any, lanes: int) -> Any:
 
 
 def _load(build: Any, base: Any, place: Any, kind: Any, alignment: int) -> Any:
-    """The value or vector of type `kind` that starts `place` values behind the address `base`."""
+    """Loads the value or vector of type `kind` that starts `place` values behind the address `base`."""
     size = kind.element if isinstance(kind, ir.VectorType) else kind
     n_bytes = {_I8: 1, _I16: 2, _F32: 4}[size]
     address = build.add(base, build.mul(place, _I64(n_bytes)))
