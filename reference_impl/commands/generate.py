@@ -46,7 +46,7 @@ def _parser() -> cli.Parser:
     )
     kind.add_argument("--raw", action="store_true", help="continue the prompt as it stands")
     model_options.add(parser)
-    parser.add_argument("--ranks", type=cli.whole_number, help="split the model over so many processes or GPUs")
+    parser.add_argument("--ranks", type=cli.whole_number, help="split the model over this many processes or GPUs")
     return parser
 
 

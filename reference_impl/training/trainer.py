@@ -1,4 +1,4 @@
-"""The training loop: windows in, loss, two optimizers, a checkpoint every so many steps.
+"""The training loop: windows in, loss, two optimizers, checkpoints at fixed intervals.
 
 Recipe, text and loss alone decide a run. A checkpoint holds all its state (weights, optimizers, step) and appears whole
 or not at all. A run that finds one goes on from there and ends in the same weights as a run that was never interrupted.

@@ -64,7 +64,7 @@ def run(bench: Bench) -> Section:
 
 
 def serve(bench: Bench, slots: int) -> float:
-    """Seconds until all questions are answered, so many at once."""
+    """Seconds until all questions are answered, `slots` at once."""
     config = EngineConfig(max_running=slots, n_blocks=64, prefix_sharing=False)
     engine = Engine.for_llama(bench.model("fp32"), config, clock=bench.clock)
     start = bench.clock()

@@ -133,7 +133,7 @@ def run(
 
 
 def run_process(command: Sequence[str], seconds: float) -> str | None:
-    """Runs a command and returns why it failed, or None. After so many seconds it is killed with all that it started.
+    """Runs a command and returns why it failed, or None. After `seconds` it is killed with all that it started.
 
     RefusedError for the exit status by which a section refuses the card.
     """
