@@ -71,10 +71,12 @@ def load_model(
 ) -> Llama:
     """The weights of a GGUF file or folder in a new model. `expected`: the shape that it must have."""
     if path.is_dir():
-        from reference_impl.checkpoints import quantized
+        from reference_impl.checkpoints import prequantized, quantized
 
         if quantized.is_quantized(path):
             return quantized.load(path, dtype, device, max_context)
+        if prequantized.method_of(path) is not None:
+            return prequantized.load(path, dtype, device, max_context)
     config, tensors = read(path)
     if expected is not None:
         check_shape(config, expected, path)
