@@ -32,6 +32,8 @@ from autograder.feedback import hints, sanitize
 
 _HERE = Path(__file__).parent / "templates"
 _HIDDEN = "a check that is not shown does not hold"
+_NEXT = "Call your function with this input in a cell of your own, and find the first step that goes wrong."
+_NEXT_HIDDEN = "Make up a small input of this kind, work it out by hand, and compare with what your function gives."
 _FIELDS = {"for input": "Input", "expected": "Expected", "got": "Your code gave"}
 
 
@@ -169,6 +171,8 @@ def _explain(part: Part, error: NotebookNode, found: list[hints.Hint], discreet:
     part.summary = text if plain and text else f"{error.ename}: {text}".rstrip(": ")
     if (hint := hints.first(found, part.name, whole)) is not None:
         part.hint = hint.text
+    elif part.fields and not part.think:  # nobody knows the mistake, but there is always a next step
+        part.hint = _NEXT_HIDDEN if discreet else _NEXT
 
 
 def code_html(text: str) -> Markup:

@@ -285,6 +285,22 @@ def test_sanitizing_leaves_sources_of_code_alone() -> None:
     assert notebook.cells[0].outputs[0].text == "<b>"
 
 
+@pytest.mark.parametrize(
+    ("shown", "step"),
+    [
+        ("", "Call your function with this input in a cell of your own"),
+        ("q: a wrong value\n  for input: a list of 2 (hidden)", "Make up a small input of this kind"),
+        ("q: a wrong value\n  for input: a list of 2 (hidden)\n  think of:  Small is not zero.", ""),
+    ],
+)
+def test_a_mistake_that_no_hint_knows_still_gets_a_next_step(shown: str, step: str) -> None:
+    part = feedback.Part("test", "group-of-zeros")
+    message = "q: 0 at [0] instead of 50\n  for input: [5e-4, 2e-4]\n  expected:  [127, 50]\n  got:       [0, 0]"
+    feedback._explain(part, new_output("error", ename="CheckError", evalue=message, traceback=[]), [], shown)
+    assert part.hint.startswith(step)
+    assert bool(part.hint) == bool(step)
+
+
 def test_the_page_shows_what_a_hidden_test_asks_to_think_of_as_a_sentence_of_its_own() -> None:
     part = feedback.Part("test", "group-of-zeros")
     error = new_output("error", ename="CheckError", evalue="q: 0 at [0] instead of 50", traceback=[])
