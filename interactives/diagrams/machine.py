@@ -38,9 +38,9 @@ def memory_hierarchy() -> Diagram:
     drawing.box(left, 258, full, 34, "memory", dashed=True)
     drawing.text(left + full / 2, 279.5, "the CPU's memory: larger still", "middle")
 
-    near, far = LLAMA.weight_bytes / H100.bandwidth, LLAMA.weight_bytes / HOST_LINK
-    drawing.text(left, 318, f"Reading the weights takes {1000 * near:.1f} ms from GPU")
-    drawing.text(left, 335, f"memory and {1000 * far:.0f} ms from the CPU's.")
+    near, far = 1e9 / H100.bandwidth, 1e9 / HOST_LINK
+    drawing.text(left, 318, f"A gigabyte takes {1000 * near:.1f} ms from GPU memory")
+    drawing.text(left, 335, f"and {1000 * far:.0f} ms from the CPU's.")
     return drawing.finish(
         "Memories of an H100",
         f"From top to bottom: arithmetic units that do {H100.peak_flops / 1e12:.1f} TFLOP/s; an L2 cache on the chip "
