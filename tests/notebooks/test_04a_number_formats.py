@@ -102,6 +102,23 @@ def test_prose_numbers_of_the_formats(prose: str) -> None:
     assert f"for 16 weights: {4 + 8 / 16:.1f} bits" in prose  # NVFP4: a scale of 8 bits
 
 
+def test_prose_numbers_of_integers_beside_fp4(prose: str) -> None:
+    """Normal weights drawn here and put on the nearest value of each format."""
+    weights = np.random.default_rng(0).standard_normal(2**20)
+
+    def error(values: list[float], group_size: int) -> float:
+        grid, groups = np.array(values), weights.reshape(-1, group_size)
+        scale = np.abs(groups).max(axis=1, keepdims=True) / grid.max()
+        nearest = grid[np.searchsorted((grid[1:] + grid[:-1]) / 2, groups / scale)]
+        return 100 * relative_error(groups, nearest * scale)
+
+    fp4, int4 = float_values(2, 1), [float(n) for n in range(-7, 8)]
+    assert "in groups of 128 the error is 10.9% and not 11.7%" in prose
+    assert [error(fp4, 128), error(int4, 128)] == pytest.approx([10.9, 11.7], abs=0.05)
+    assert "the equal steps of integers are better, 9.7% and not 10.1%" in prose
+    assert [error(int4, 32), error(fp4, 32)] == pytest.approx([9.7, 10.1], abs=0.05)
+
+
 # --- the lesson run from clean
 
 

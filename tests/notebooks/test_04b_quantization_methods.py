@@ -80,7 +80,7 @@ def test_one_percent_of_the_columns_carries_much_of_the_error(run: Lesson, prose
     assert random > 0.95 * none
     assert five < largest < 0.6 * none
     assert "6 of 576 columns are 1%" in run.text("smol-run")
-    assert "Six of 576 columns carry nearly half of the error" in prose
+    assert "Keeping six of 576 columns takes away nearly half of the error" in prose
 
 
 @pytest.mark.model

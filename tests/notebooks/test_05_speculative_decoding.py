@@ -6,6 +6,7 @@ import pytest
 from lesson_run import Lesson
 
 from reference_impl.benchmarks.harness.committed import quiet_rows
+from reference_impl.benchmarks.quality.table import committed_rows
 from reference_impl.bounds.arithmetic import best_draft_length, expected_tokens, speculative_speedup
 from reference_impl.bounds.config import MODELS
 from reference_impl.bounds.deployment import Deployment
@@ -27,6 +28,22 @@ def test_prose_numbers_of_the_formula(it: Lesson) -> None:
     assert f"1/(1 - 0.6) = {1 / (1 - 0.6):.1f}" in it.prose
     assert f"{expected_tokens(0.8, 4):.2f} for $\\alpha = 0.8$ and $k = 4$" in it.prose
     assert expected_tokens(1, 4) == 5
+
+
+def test_prose_numbers_of_quantized_weights_in_a_batch(it: Lesson) -> None:
+    formats = [(4, 128), (16, None)]
+    few, many = (Deployment(MODELS["llama-3-8b"], GPUS["h100-sxm"], *form).compute_bound_batch for form in formats)
+    assert f"compute-bound from {few} rows on and not from {many}" in it.prose
+
+
+def test_prose_numbers_of_the_8_bit_draft_on_a_quiet_machine(it: Lesson) -> None:
+    steps = {row["weights"]: row["milliseconds"] for row in quiet_rows("quantized", batch=1, engine="this engine")}
+    (speed,) = quiet_rows("speculation_speedup", target="smollm2-135m", kind="code")
+    cost, check = steps["int8"] / steps["fp32"], speed["verify_cost"]
+    alpha = committed_rows("smollm2-135m")["int8 g128 rounding"]["agreement"] / 100
+    assert f"a step in 8 bits took {cost:.2f} of a step in 32 bits" in it.prose
+    assert f"the {100 * alpha:.0f}% of part 2 of lesson 4, four guesses and a check of {check:.2f} steps" in it.prose
+    assert f"the formula gives {expected_tokens(alpha, 4) / (4 * cost + check):.1f} times" in it.prose
 
 
 def test_prose_numbers_of_the_best_length(it: Lesson) -> None:

@@ -164,6 +164,20 @@ def test_it_runs_from_clean_on_one_core_without_a_gpu(each: Lesson) -> None:
     assert 1 < each.cpu_seconds < SECONDS, f"{each.cpu_seconds:.0f} s"
 
 
+HOURS = {"about an hour": 60, "about an hour and a half": 90}
+WORDS_A_MINUTE = 200
+
+
+@pytest.mark.model
+def test_it_fits_its_stated_time_for_a_reader_of_200_words_a_minute(each: Lesson) -> None:
+    stated = re.search(r"\*\*Time:\*\* (about (?:an hour(?: and a half)?|(\d+) minutes))", each.prose)
+    assert stated
+    minutes = float(stated[2]) if stated[2] else HOURS[stated[1]]
+    asked = [richtext.plain(question[part]) for question in predictions(each) for part in ("prompt", "explain")]
+    words = len(" ".join([each.prose.split("## Sources")[0], *asked]).split())
+    assert words / WORDS_A_MINUTE + each.cpu_seconds / 60 + len(asked) / 2 <= minutes  # a minute to think for each
+
+
 @pytest.mark.model
 def test_no_cell_writes_to_standard_error(each: Lesson) -> None:
     for cell in each.executed.cells:
