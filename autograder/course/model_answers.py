@@ -56,7 +56,7 @@ def read(source: Path) -> list[ModelAnswer]:
     """The questions of a source notebook that a person grades. Raises OSError or ValueError."""
     cells = json.loads(source.read_text(encoding="utf-8"))["cells"]
     found: list[ModelAnswer] = []
-    question: list[str] = []  # what was said since the last cell that is graded
+    question: list[str] = []  # what was said since the last heading of a part, or the last cell that is graded
     for cell in cells:
         text, about = "".join(cell["source"]), nbgrader_metadata(cell)
         marked = _MARKED.search(text)
@@ -66,7 +66,7 @@ def read(source: Path) -> list[ModelAnswer]:
         if about.get("grade"):
             question = []
         elif cell["cell_type"] == "markdown":
-            question.append(text)
+            question = [text] if text.startswith("## ") else [*question, text]
     return found
 
 

@@ -36,7 +36,10 @@ def site() -> Path:
 
 @pytest.fixture(scope="session")
 def page_names(site: Path) -> list[str]:
-    return sorted(file.relative_to(site).as_posix() for file in site.rglob("*.html") if "_static" not in file.parts)
+    """The site's pages, without those that only lead from an old address to a new one."""
+    files = [file for file in site.rglob("*.html") if "_static" not in file.parts]
+    own = [file for file in files if 'http-equiv="refresh"' not in file.read_text("utf-8")]
+    return sorted(file.relative_to(site).as_posix() for file in own)
 
 
 @pytest.fixture(scope="session")

@@ -44,11 +44,11 @@ def run(root: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def pages_with(site: Path, numbers: set[str]) -> dict[str, set[str]]:
-    """Pages that print one of the numbers. Lessons have tests of their own prose, practice prompts their own inputs."""
+    """Pages that print one of the numbers. Lessons and problem sets have tests of their own, practice its inputs."""
     found = {}
     for file in site.rglob("*.html"):
         name = file.relative_to(site).as_posix()
-        if not name.startswith(("notebooks/", "practice/", "_static/")):
+        if not name.startswith(("notebooks/", "practice/", "problem_sets", "_static/")):
             text = re.sub(r"<svg.*?</svg>", "", file.read_text("utf-8"), flags=re.S)  # coordinates are no numbers
             if here := {number for number in numbers if re.search(rf"(?<![\d.]){re.escape(number)}(?!\d)", text)}:
                 found[name] = here

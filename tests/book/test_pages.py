@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,5 +146,5 @@ def test_a_page_without_scripts_still_shows_questions_figures_and_samples(browse
         assert page.locator("[data-interactive=quiz] ol > li").count() == 7
 
 
-def test_the_survey_saw_every_page(survey: dict[str, Notes], site: Path) -> None:
-    assert len(survey) == len([file for file in site.rglob("*.html") if "_static" not in file.parts])
+def test_the_survey_saw_every_page(survey: dict[str, Notes], page_names: list[str]) -> None:
+    assert sorted(survey) == page_names

@@ -75,6 +75,14 @@ def test_a_copy_of_the_course_without_its_sources_shows_none(course: Path) -> No
     assert model_answers.of_notebook(course, "small") == []
 
 
+def test_a_question_begins_at_the_last_heading_of_a_part(tmp_path: Path) -> None:
+    notebook = released()
+    cell(notebook, "essay")["source"] = MODEL
+    notebook["cells"][-1:-1] = [text("Measure it."), text("## 2. Doubling"), text("Why is it even?")]
+    (found,) = model_answers.read(write(tmp_path / "small.ipynb", notebook))
+    assert found.question == "## 2. Doubling\n\nWhy is it even?"
+
+
 def test_an_unknown_question_is_refused_with_the_known_ones(
     course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
