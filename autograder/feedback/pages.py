@@ -34,6 +34,7 @@ _HERE = Path(__file__).parent / "templates"
 _HIDDEN = "a check that is not shown does not hold"
 _NEXT = "Call your function with this input in a cell of your own, and find the first step that goes wrong."
 _NEXT_HIDDEN = "Make up a small input of this kind, work it out by hand, and compare with what your function gives."
+_NEXT_RAISED = "Call your function with the inputs that stand in the test below, and see which one raises the error."
 _FIELDS = {"for input": "Input", "expected": "Expected", "got": "Your code gave"}
 
 
@@ -173,6 +174,8 @@ def _explain(part: Part, error: NotebookNode, found: list[hints.Hint], discreet:
         part.hint = hint.text
     elif part.fields and not part.think:  # nobody knows the mistake, but there is always a next step
         part.hint = _NEXT_HIDDEN if discreet else _NEXT
+    elif f" raised {error.ename}" in part.summary and not discreet:
+        part.hint = _NEXT_RAISED
 
 
 def code_html(text: str) -> Markup:

@@ -301,6 +301,14 @@ def test_a_mistake_that_no_hint_knows_still_gets_a_next_step(shown: str, step: s
     assert bool(part.hint) == bool(step)
 
 
+def test_an_error_of_the_learners_function_that_no_hint_knows_gets_a_next_step_too() -> None:
+    part = feedback.Part("test", "whole-ones")
+    message = "max_sequences raised ValueError: nothing fits (line 4 of its cell: raise ValueError('nothing fits'))"
+    feedback._explain(part, new_output("error", ename="ValueError", evalue=message, traceback=[]), [], "")
+    assert part.summary == message
+    assert part.hint.startswith("Call your function with the inputs that stand in the test below")
+
+
 def test_the_page_shows_what_a_hidden_test_asks_to_think_of_as_a_sentence_of_its_own() -> None:
     part = feedback.Part("test", "group-of-zeros")
     error = new_output("error", ename="CheckError", evalue="q: 0 at [0] instead of 50", traceback=[])
