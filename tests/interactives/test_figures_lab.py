@@ -29,19 +29,32 @@ def notebook(*sources: str) -> str:
     return json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[str]:
-    """Address of a JupyterLab with two notebooks in its folder and the course's extension where setup puts it."""
-    (tmp_path / "figures.ipynb").write_text(notebook(CELL, "print('batch is', figure.batch)"))
-    (tmp_path / "saved.ipynb").write_text(notebook(QUESTIONS, CELL))
-    home = tmp_path / "home"
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small course: two notebooks, the names of two lessons, and a folder that learners have no use for."""
+    folder = tmp_path_factory.mktemp("course")
+    (folder / "figures.ipynb").write_text(notebook(CELL, "print('batch is', figure.batch)"))
+    (folder / "saved.ipynb").write_text(notebook(QUESTIONS, CELL))
+    for name in ("notebooks", "tests", "work"):
+        (folder / name).mkdir()
+    for name in ("03_kv_cache", "01_prefill_and_decode", "draft"):
+        (folder / "notebooks" / f"{name}.ipynb").write_text(notebook())
+    (folder / "work" / "ps1.ipynb").write_text(notebook())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lab(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a JupyterLab as `make lab` starts it for a learner, with the extension where setup puts it."""
+    home = tmp_path_factory.mktemp("home")
     runpy.run_path(str(ROOT / "scripts" / "setup.py"))["add_lab_extension"](home / "share")
     settings = {
         "JUPYTER_CONFIG_DIR": f"{home}/config",
+        "JUPYTER_CONFIG_PATH": str(ROOT / "interactives" / "lab" / "learner"),
         "JUPYTER_PATH": f"{home}/share",
         "JUPYTERLAB_WORKSPACES_DIR": f"{home}/workspaces",
     }
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--ServerApp.root_dir={tmp_path}"]
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--ServerApp.root_dir={folder}"]
     options = ["--IdentityProvider.token=", "--ServerApp.port=0", "--LabApp.news_url=None"]
     server = subprocess.Popen(
         [*command, *options, "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"],
@@ -85,8 +98,8 @@ def test_the_first_figure_shows_within_3_seconds_of_running_its_cell_and_its_sli
         page.locator(".jp-CodeCell").last.click()
         page.keyboard.press("Shift+Enter")
         expect(page.get_by_text("batch is 64", exact=True)).to_be_visible(timeout=10_000)
-        if folder := os.environ.get("SHOTS"):
-            page.screenshot(path=f"{folder}/lab.png")
+        if shots := os.environ.get("SHOTS"):
+            page.screenshot(path=f"{shots}/lab.png")
 
 
 PREDICTION = 'from interactives import Predict\nPredict("How many?", answer=7, unit="heads", key="00-heads")'
@@ -124,7 +137,7 @@ def choose(page: Page, menu: str, item: str) -> None:
 def test_a_saved_notebook_shows_living_figures_after_its_kernel_was_restarted_and_the_page_reloaded(
     lab: str,
     browser: Browser,
-    tmp_path: Path,
+    folder: Path,
 ) -> None:
     with browser.new_context(viewport={"width": 1200, "height": 1800}) as context:
         page = context.new_page()
@@ -138,7 +151,7 @@ def test_a_saved_notebook_shows_living_figures_after_its_kernel_was_restarted_an
         choose(page, "Kernel", "Restart Kernel…")
         page.get_by_role("button", name="Confirm Kernel Restart").click()
         page.get_by_text("| Idle").wait_for(timeout=60_000)
-        assert "widget-view" in (tmp_path / "saved.ipynb").read_text()
+        assert "widget-view" in (folder / "saved.ipynb").read_text()
 
         page.reload()
         expect(page.get_by_text("Roofline explorer")).to_be_visible(timeout=60_000)
@@ -147,8 +160,8 @@ def test_a_saved_notebook_shows_living_figures_after_its_kernel_was_restarted_an
         expect(told).to_have_count(2)
         expect(told.first).to_contain_text("run the cell above: Shift+Enter")
         assert "not found" not in page.locator(".jp-Notebook").inner_text()
-        if folder := os.environ.get("SHOTS"):
-            page.screenshot(path=f"{folder}/lab-saved.png")
+        if shots := os.environ.get("SHOTS"):
+            page.screenshot(path=f"{shots}/lab-saved.png")
 
         page.get_by_role("button", name="Show me").click()
         page.get_by_role("spinbutton", name="Batch, exact value").fill("64")
@@ -158,3 +171,27 @@ def test_a_saved_notebook_shows_living_figures_after_its_kernel_was_restarted_an
         page.keyboard.press("Shift+Enter")
         expect(told).to_have_count(1, timeout=60_000)  # this cell's figure is tied to the kernel again
         expect(page.get_by_text("Roofline explorer")).to_be_visible()
+
+
+def test_a_learner_finds_the_course_in_the_launcher_and_neither_instructors_tools_nor_the_products_folders(
+    lab: str,
+    browser: Browser,
+) -> None:
+    with browser.new_context(viewport={"width": 1200, "height": 900}) as context:
+        page = context.new_page()
+        page.goto(f"{lab}/lab?reset")  # without what an earlier test had open
+        expect(page.get_by_text("Shift+Enter runs a cell and goes to the next one.")).to_be_visible(timeout=150_000)
+        course = page.locator(".jp-Launcher-section", has_text="Course")
+        titles = course.locator(".jp-LauncherCard-label").all_inner_texts()
+        assert titles[:3] == ["1 · Prefill and decode", "3 · KV cache", "Problem sets"]
+        files = page.locator(".jp-DirListing-item").all_inner_texts()
+        assert [one.split("\n")[0] for one in files] == ["notebooks", "work", "figures.ipynb", "saved.ipynb"]
+        expect(page.get_by_role("tab", name="Create Assignment")).to_have_count(0)
+        expect(page.get_by_role("menuitem", name="Nbgrader")).to_have_count(0)
+        if shots := os.environ.get("SHOTS"):
+            page.screenshot(path=f"{shots}/lab-launcher.png")
+        course.get_by_text("1 · Prefill and decode").click()
+        expect(page.get_by_role("tab", name="01_prefill_and_decode.ipynb")).to_be_visible(timeout=30_000)
+        page.reload()
+        expect(page.get_by_role("tab", name="01_prefill_and_decode.ipynb")).to_be_visible(timeout=60_000)
+        expect(page.get_by_text("Shift+Enter runs a cell and goes to the next one.")).to_have_count(0)

@@ -1,7 +1,8 @@
-// The course's extension of JupyterLab. A figure in a saved notebook has lost its model once the kernel was restarted;
+// The course's extension of JupyterLab: lessons in the launcher, and figures that outlive their kernel. A figure in a saved notebook has lost its model once the kernel was restarted;
 // the text/html beside it in the output still holds its start state, so it is brought to life without a kernel, as on a
 // page. JupyterLab loads this script as a container of module federation, which is a `get` and an `init`.
 import { LocalModel } from "../shared/local_model.js";
+import { addCourse } from "./launcher.js";
 
 const NAME = "llm-serving-course";
 const VIEW = "application/vnd.jupyter.widget-view+json";
@@ -69,7 +70,7 @@ export function keepFigures(rendermime) {
   };
 }
 
-function plugins({ INotebookTracker }) {
+function plugins({ INotebookTracker }, { ILauncher }, apputils, coreutils) {
   return [
     {
       id: `${NAME}:figures`,
@@ -80,6 +81,16 @@ function plugins({ INotebookTracker }) {
         const keep = (panel) => keepFigures(panel.content.rendermime);
         notebooks.forEach(keep);
         notebooks.widgetAdded.connect((_, panel) => keep(panel));
+      },
+    },
+    {
+      id: `${NAME}:launcher`,
+      description: "Puts the course's lessons into the launcher.",
+      autoStart: true,
+      optional: [ILauncher],
+      activate(app, launcher) {
+        // Not awaited: JupyterLab is restored only once all extensions are active.
+        if (launcher) app.restored.then(() => addCourse(app, launcher, apputils, coreutils));
       },
     },
   ];
@@ -99,7 +110,8 @@ globalThis._JUPYTERLAB[NAME] = {
     shared = scope;
   },
   get: async () => {
-    const found = plugins(await sharedModule("@jupyterlab/notebook"));
+    const names = ["notebook", "launcher", "apputils", "coreutils"];
+    const found = plugins(...(await Promise.all(names.map((name) => sharedModule(`@jupyterlab/${name}`)))));
     return () => ({ __esModule: true, default: found });
   },
 };
