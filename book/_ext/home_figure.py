@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from lesson_list import first_lines
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -103,11 +104,13 @@ class StartHere(SphinxDirective):
     """The link into the course: the first lesson, or the one at which a returning reader stopped."""
 
     def run(self) -> list[nodes.Node]:
-        lessons = sorted(file.stem for file in (Path(self.env.srcdir) / "notebooks").glob("[0-9]*.ipynb"))
+        folder = Path(self.env.srcdir) / "notebooks"
+        lessons = sorted(file.stem for file in folder.glob("[0-9]*.ipynb"))
+        _, time = first_lines(folder / f"{lessons[0]}.ipynb")
         html = (
             f'<p class="home-start"><a class="start" href="notebooks/{lessons[0]}.html" '
             f'data-lessons="{escape(json.dumps(lessons))}">Start lesson {int(lessons[0][:2])}</a> '
-            "<span>About an hour. You need a browser: no GPU, no account.</span></p>"
+            f"<span>{escape(time.capitalize())}. You need a browser: no GPU, no account.</span></p>"
         )
         return [nodes.raw("", html, format="html")]
 

@@ -168,6 +168,7 @@ def test_a_page_has_one_style_sheet_no_script_of_the_theme_and_the_home_page_lea
     assert scripts == ["_static/course/site.js"]
     assert '<meta name="description" content="It says what it is." />' in html
     assert '<a class="start" href="notebooks/01_tiny.html"' in html
+    assert ">Start lesson 1</a> <span>About a minute. You need a browser" in html
     assert re.search(r'<b data-home="tokens">126</b>', html)
     card = html[html.index("lesson-cards") :]
     assert "1 · Tiny: a lesson" in card
