@@ -85,8 +85,8 @@ function round(found, state, env) {
     parts.push(label);
     if (label) break;
   }
-  if (X(row.verify) - X(0) > 50) {
-    parts.push(text(X(drafted) + 8, top + 16, "check", { color: "bg", weight: 650, halo: false }));
+  if (X(row.verify) - X(0) > 66) {
+    parts.push(text(X(drafted) + 22, top + 16, "check", { color: "bg", weight: 650, halo: false }));
   }
   parts.push(handle(X(drafted), top, tall, k, env));
   const words = `One round with k = ${k}: ${num(drafted)} passes of drafting, ${num(row.verify)} of checking, ${num(row.tokens)} tokens on average`;
