@@ -7,9 +7,10 @@ ROLE ?= learner
 TEST_ARGS ?=
 BENCH_ARGS ?=
 SITE_ARGS ?=
+HUB_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test lint book site grade learner-dist soak bench bench-grading bench-site gpu-check clean
+.PHONY: help lab test lint book site grade learner-dist hub soak bench bench-grading bench-site gpu-check clean
 
 help:
 	@echo "make lab      open the lessons in JupyterLab"
@@ -18,6 +19,7 @@ help:
 	@echo "make site     build the site and serve it with its discussion on http://localhost:8000"
 	@echo "make grade    grade the sample submissions, e.g. make grade ASSIGNMENT=ps3_quantization"
 	@echo "make learner-dist  pack what learners need, and nothing else, into dist/learner.zip"
+	@echo "make hub      start a JupyterHub for a class on this machine, with four users to try (as root)"
 	@echo "make soak     put the server under five minutes of load with cancels, then check that nothing leaked"
 	@echo "make bench    measure the engine on this CPU beside its peers (12 minutes, on a quiet machine)"
 	@echo "make bench-grading  measure the autograder beside plain nbgrader, e.g. BENCH_ARGS=--quick"
@@ -66,6 +68,11 @@ grade:
 learner-dist:
 	@$(PYTHON) scripts/setup.py lab
 	@$(RUN) scripts/learner_dist.py
+
+# HUB_ARGS: e.g. --folder /srv/serving-course --port 8000
+hub:
+	@$(PYTHON) scripts/setup.py hub --programs bubblewrap
+	@$(RUN) hub/start.py $(HUB_ARGS)
 
 soak:
 	@$(PYTHON) scripts/setup.py lab
