@@ -70,7 +70,7 @@ def test_what_would_give_an_answer_away_is_folded_on_the_page(each: Lesson) -> N
             assert "hide-output" in following.metadata.get("tags", []), following.id
 
 
-@pytest.mark.parametrize("name", LESSONS[:4])
+@pytest.mark.parametrize("name", LESSONS)
 def test_explanations_are_folded_until_they_are_asked_for(name: str, lesson: Get) -> None:
     prose = lesson(name).prose
     assert "**Explain" not in prose
