@@ -7,6 +7,7 @@ from pathlib import Path
 import nbgrader.preprocessors
 from traitlets.config import Config
 
+from autograder.batch import nbgraders_own
 from autograder.course.hand_grades import SaveGrades
 from autograder.intake import handin
 from autograder.intake.dropped import dropped
@@ -15,6 +16,7 @@ from autograder.intake.dropped import dropped
 def use(config: Config, root: Path) -> None:
     """Take submissions in safely, keep grades by hand, and let no grade leave that is not up to date."""
     handin.use(config, root)
+    nbgraders_own.use(config)
     # Configurations list the preprocessors after this call, by nbgrader's names.
     nbgrader.preprocessors.SaveAutoGrades = SaveGrades
     config.GenerateFeedback.force = True  # a page that exists may tell of older grades
