@@ -28,7 +28,31 @@ class ReleaseFeedback(ExchangeReleaseFeedback):
                 f"nothing was released: the feedback of {names} is older than the grades; "
                 f"run `nbgrader generate_feedback {assignment}` first"
             )
-        super().copy_files()
+        before = self.coursedir.student_id_exclude
+        if others := self._from_elsewhere():
+            where = f"{self.coursedir.feedback_directory}/STUDENT/{self.coursedir.assignment_id}"
+            self.log.warning(
+                "not released, since it was not handed in through the exchange: the feedback of %s (it is in %s)",
+                ", ".join(others), where,
+            )  # fmt: skip
+            self.coursedir.student_id_exclude = ",".join(filter(None, [before, *others]))
+        try:
+            super().copy_files()
+        finally:
+            self.coursedir.student_id_exclude = before
+
+    def _from_elsewhere(self) -> list[str]:
+        """Students whose work came from Canvas, say: the exchange has no secret by which they could fetch a page."""
+        excluded = set((self.coursedir.student_id_exclude or "").split(","))
+        found = set()
+        for folder in {Path(page).parent for page in glob.glob(f"{self.src_path}/*.html")}:
+            if folder.parent.name in excluded:
+                continue
+            if (folder / "submission_secret.txt").is_file():
+                (folder / "timestamp.txt").touch()  # nbgrader reads it, if only for its log
+            else:
+                found.add(folder.parent.name)
+        return sorted(found)
 
     def _old(self) -> list[str]:
         """Students whose page does not tell the grades as they are now."""
