@@ -89,7 +89,7 @@ class Grades(_Table):
         if never_graded(submission):
             return ["", "", ""]
         penalty = self.points.penalty(submission)
-        return [submission.score, penalty, submission.score - penalty]
+        return [round(points, 4) for points in (submission.score, penalty, submission.score - penalty)]
 
 
 class PerQuestion(_Table):
