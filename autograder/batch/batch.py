@@ -8,14 +8,12 @@ could not be graded because something of ours failed is not written down: the ne
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
-import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +25,10 @@ from autograder.course.course import Course, CourseError, fingerprint, last_word
 from autograder.intake.owner import owned
 from autograder.run.remote import forks
 from autograder.sandbox import launch, warm_kernels
+
+with suppress(ImportError):  # Windows has neither, and grades nothing; `check` works there
+    import fcntl
+    import resource
 
 if TYPE_CHECKING:
     from nbgrader.apps import NbGraderAPI

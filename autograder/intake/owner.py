@@ -7,12 +7,14 @@ another's half-done work. The lock is an advisory lock on a file (flock): it end
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+with suppress(ImportError):  # Windows lacks it, and takes no submissions in; `check` works there
+    import fcntl
 
 LOCKS = Path(".autograder") / "locks"  # in the course's folder
 _held: dict[tuple[int, Path], tuple[int, int]] = {}  # (thread, file) -> its open file, and how often it is held
@@ -52,4 +54,5 @@ def _forget() -> None:
     _held.clear()
 
 
-os.register_at_fork(after_in_child=_forget)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -10,18 +10,21 @@ uses memory or counters of the machine that no limit of a process covers (memfd,
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import json
 import os
 import platform
-import resource
 import select
 import shutil
 import signal
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn, TypedDict
+
+with suppress(ImportError):  # Windows has neither: there this file is imported, and never runs
+    import fcntl
+    import resource
 
 ORDERS = "/run/sandbox/job.json"
 INPUTS = "/run/sandbox/inputs"

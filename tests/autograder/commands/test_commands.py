@@ -95,6 +95,25 @@ def test_check_on_a_right_notebook_gives_exit_0() -> None:
     assert path.read_bytes() == before
 
 
+AS_ON_WINDOWS = """
+import os, runpy, sys
+for module in ("fcntl", "resource", "termios"):
+    sys.modules[module] = None
+for name in ("fork", "killpg", "register_at_fork", "sched_getaffinity"):
+    delattr(os, name)
+sys.argv[0] = "autograder"
+runpy.run_module("autograder", run_name="__main__")
+"""
+
+
+@pytest.mark.slow
+def test_check_needs_no_module_that_windows_lacks() -> None:
+    command = [sys.executable, "-c", AS_ON_WINDOWS, "check", f"exercises/release/{PS3}/{PS3}.ipynb"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (1, "")
+    assert "FAIL  pack-order\n      not written yet" in run.stdout
+
+
 @pytest.mark.parametrize("command", ["release", "prove", "hints", "check", "diff", "doctor", "grade"])
 def test_every_command_takes_the_folder_of_a_course(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
