@@ -28,17 +28,11 @@ help:
 	@echo "make lint     run the style, type and import checks alone"
 	@echo "make clean    delete what the targets made, .venv included"
 
-# The first lesson is the first notebook by name; problem sets are worked on in copies, work/ being the learner's own.
 # A learner sees neither instructors' tools nor the folders of the product; ROLE=instructor shows all.
-# JupyterLab refuses to run as root unless told. Its terminals find the course's Python first.
-LAB_CONFIG = $(if $(filter learner,$(ROLE)),$(CURDIR)/interactives/lab/learner)
-FIRST = $(firstword $(sort $(wildcard notebooks/[0-9]*.ipynb)))
+# LAB_ARGS: options of JupyterLab, such as --no-browser
 lab:
 	@$(PYTHON) scripts/setup.py lab
-	@$(RUN) -m reference_impl fetch-model
-	@mkdir -p work && cp -Rn exercises/release/. work/ || true
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" JUPYTER_CONFIG_PATH="$(LAB_CONFIG)$${JUPYTER_CONFIG_PATH:+:$$JUPYTER_CONFIG_PATH}" $(RUN) -m jupyter lab $$( [ "$$(id -u)" != 0 ] || echo --allow-root ) \
-		--ServerApp.root_dir=. --LabApp.default_url=/lab/tree/$(FIRST) $(LAB_ARGS)
+	@$(RUN) scripts/lab.py $(if $(filter instructor,$(ROLE)),--instructor) $(LAB_ARGS)
 
 test:
 	@$(PYTHON) scripts/setup.py dev --programs chromium firefox bubblewrap

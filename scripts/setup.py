@@ -6,6 +6,8 @@ is named, with the way to get it.
 
     python3 scripts/setup.py lab                                  a learner's environment
     python3 scripts/setup.py dev --programs chromium firefox bubblewrap   everything the tests need
+
+The environment is .venv, or the folder that COURSE_VENV names.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+VENV = Path(os.environ.get("COURSE_VENV") or ROOT / ".venv")
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 SUPPORTED = ((3, 11), (3, 13))
@@ -72,7 +74,7 @@ def make_venv() -> None:
     if PYTHON.exists() and subprocess.run([PYTHON, "-c", "import pip"], capture_output=True).returncode == 0:
         return
     run(
-        "making the virtual environment .venv",
+        f"making the virtual environment {VENV.name}",
         find_python(), "-m", "venv", "--clear", VENV,
         hint="On Debian and Ubuntu: `apt install python3-venv`.",
     )  # fmt: skip
@@ -109,16 +111,16 @@ def install(extra: str) -> None:
         )  # fmt: skip
     run(
         f"installing the course and its '{extra}' packages",
-        BIN / "uv", "pip", "install", "--python", PYTHON, "--constraint", "constraints.txt",
+        PYTHON, "-m", "uv", "pip", "install", "--python", PYTHON, "--constraint", "constraints.txt",
         "--editable", f".[{extra}]", hint=network,
     )  # fmt: skip
-    configure_jupyterlab()
+    configure_jupyterlab(VENV)
     stamp.write_text(fingerprint(extra))
 
 
-def configure_jupyterlab() -> None:
+def configure_jupyterlab(environment: Path) -> None:
     """JupyterLab asks every new user whether to fetch news from another host; the course answers no."""
-    settings = VENV / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
+    settings = environment / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
     settings.parent.mkdir(parents=True, exist_ok=True)
     wanted = {"@jupyterlab/apputils-extension:notification": {"checkForUpdates": False, "fetchNews": "false"}}
     settings.write_text(json.dumps(wanted, indent=2) + "\n")
@@ -175,7 +177,7 @@ def get_browser() -> None:
     if may_install_debian_packages():
         install_debian_package("chromium", advice)
     else:
-        run("downloading Chromium", BIN / "playwright", "install", "chromium", hint=advice)
+        run("downloading Chromium", PYTHON, "-m", "playwright", "install", "chromium", hint=advice)
 
 
 def get_firefox() -> None:
