@@ -10,11 +10,12 @@ SITE_ARGS ?=
 HUB_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test lint book site grade learner-dist hub soak bench bench-grading bench-site gpu-check clean
+.PHONY: help lab test test-matrix lint book site grade learner-dist hub soak bench bench-grading bench-site gpu-check clean
 
 help:
 	@echo "make lab      open the lessons in JupyterLab"
 	@echo "make test     run all tests"
+	@echo "make test-matrix  run the quick tests under each of Python 3.11, 3.12 and 3.13 that is installed"
 	@echo "make book     build the site into book/_build/html"
 	@echo "make site     build the site and serve it with its discussion on http://localhost:8000"
 	@echo "make grade    grade the sample submissions, e.g. make grade ASSIGNMENT=ps3_quantization"
@@ -38,6 +39,11 @@ test:
 	@$(PYTHON) scripts/setup.py dev --programs chromium firefox bubblewrap
 	@$(RUN) -m reference_impl fetch-model
 	@OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile $(TEST_ARGS)
+
+# The tests that need neither model nor browser, under each Python that the course supports and this machine has.
+test-matrix:
+	@$(PYTHON) scripts/setup.py dev --programs bubblewrap
+	@OMP_NUM_THREADS=1 $(RUN) scripts/matrix.py $(TEST_ARGS)
 
 lint:
 	@$(PYTHON) scripts/setup.py dev
@@ -92,4 +98,4 @@ gpu-check:
 	@$(RUN) -m reference_impl.benchmarks --gpu $(BENCH_ARGS)
 
 clean:
-	rm -rf .venv build book/_build node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-3.* build book/_build node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
