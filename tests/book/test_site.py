@@ -296,7 +296,9 @@ def test_an_address_that_leads_nowhere_shows_a_page_that_leads_back(browser: Bro
         lost = f"{address}notebooks/gone/deeper.html"
         page.route(lost, lambda route: route.fulfill(status=404, content_type="text/html", body=text))
         page.goto(lost)
-        page.get_by_role("link", name="Glossary").click()
+        link = page.get_by_role("link", name="Glossary")
+        expect(link).to_have_attribute("href", f"{address}glossary.html")  # the page has found the site's folder
+        link.click()
         expect(page.locator("article h1")).to_contain_text("Glossary")
 
 

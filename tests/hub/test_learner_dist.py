@@ -52,7 +52,7 @@ def secrets() -> dict[str, set[str]]:
     found = {str(path): lines("\n".join(secret_parts(path))) for path in exercises.glob("source/*/*.ipynb")}
     for pattern in ("bank/*/*/*.py", "bank/*/*.py", "instructor/*.md", "practice/*/solution.py", "hints/*.toml"):
         found |= {str(path): lines(path.read_text()) for path in exercises.glob(pattern)}
-    return found
+    return {where: {line for line in part if not line.startswith("# Written by")} for where, part in found.items()}
 
 
 def public_lines() -> set[str]:

@@ -1,6 +1,7 @@
 """The built site beside JupyterLab, at an address of the same server."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,7 +28,8 @@ def ask(path: str) -> bytes:
         finally:
             server.stop()
 
-    return asyncio.run(answer())
+    with ThreadPoolExecutor(1) as thread:  # this one may have an event loop already, that of a browser
+        return thread.submit(asyncio.run, answer()).result()
 
 
 def test_the_site_is_served_beside_jupyterlab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,7 @@ def test_what_the_engine_writes_has_the_targets_distribution_exactly(
     monkeypatch.setattr(RequestState, "uniform", lambda state, place, use="choice": numbers(place, use))
     cache = EngineConfig(n_blocks=4, block_size=4).build_cache(SMALL, torch.float32, "cpu")
     engine = small_engine(
-        ModelDraft(Table(DRAFT), cache, 19, 200), 2, Table(TARGET), max_running=1, token_budget=token_budget
+        ModelDraft(Table(DRAFT), cache, len(DRAFT), 200), 2, Table(TARGET), max_running=1, token_budget=token_budget
     )
     seen: dict[tuple[int, ...], float] = defaultdict(float)
     more = True
