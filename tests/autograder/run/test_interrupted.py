@@ -65,6 +65,7 @@ def kill_the_tests(grader: Grader) -> None:
 def test_a_run_of_which_something_kills_a_part_is_repeated_and_keeps_full_marks(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, owner: type, kill: Any, words: str
 ) -> None:
+    monkeypatch.setattr(Deadline, "starved", lambda _: False)  # however busy this machine is
     once(monkeypatch, owner, "run", kill)
     assert desk.scores(desk.grade("ada")) == FULL
     about = desk.graded("ada")["metadata"]["autograder"]
