@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from autograder.batch import pool, progress
 from autograder.batch.scores import CellScore, Result, autograde, read
 from autograder.course import CONFIG
-from autograder.course.course import Course, CourseError, fingerprint, last_words, open_nbgrader
+from autograder.course.course import Course, CourseError, fingerprint, last_words, load_config, open_nbgrader
 from autograder.intake.owner import owned
 from autograder.run.remote import forks
 from autograder.sandbox import launch, warm_kernels
@@ -161,10 +161,7 @@ def slow_imports(root: Path, assignment: str) -> list[str]:
 
 def _most_seconds(root: Path) -> float:
     """Longer than any submission can take that obeys the course's own limits."""
-    from traitlets.config import PyFileConfigLoader
-
-    config = PyFileConfigLoader(CONFIG, path=str(root)).load_config()
-    budget = config.SandboxedExecute.get("budget", 300)
+    budget = load_config(root).SandboxedExecute.get("budget", 300)
     notebooks = 10
     return float(budget) * notebooks + 300
 

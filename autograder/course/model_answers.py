@@ -16,6 +16,7 @@ from traitlets import Bool
 from traitlets.config import Configurable
 
 from autograder.course import CONFIG
+from autograder.course.course import load_config
 from autograder.course.source import grade_id, nbgrader_metadata
 
 FEWEST_WORDS = 10  # of an answer; less is a note or the stub
@@ -45,11 +46,7 @@ class ModelAnswer:
 
 def shown(course: Path) -> bool:
     """Whether the course's configuration lets learners open model answers; False where there is no configuration."""
-    from traitlets.config import PyFileConfigLoader
-
-    if not (course / CONFIG).is_file():
-        return False
-    return ModelAnswers(config=PyFileConfigLoader(CONFIG, path=str(course.resolve())).load_config()).show
+    return (course / CONFIG).is_file() and ModelAnswers(config=load_config(course)).show
 
 
 def read(source: Path) -> list[ModelAnswer]:

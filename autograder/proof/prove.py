@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autograder.batch import pool
-from autograder.course import CONFIG, source
-from autograder.course.course import Course, open_nbgrader
+from autograder.course import source
+from autograder.course.course import Course, load_config, open_nbgrader
 from autograder.feedback import hints
 from autograder.proof import bank, release
 from autograder.run.remote import forks
@@ -224,11 +224,9 @@ def _grade(root: Path, notebook: Any, resources: dict[str, Any], seed: int) -> A
     """Run a notebook as the course's configuration says that a submission is run."""
     from nbgrader.converters import Autograde
     from nbgrader.preprocessors import Execute
-    from traitlets.config import PyFileConfigLoader
     from traitlets.utils.importstring import import_item
 
-    config = PyFileConfigLoader(CONFIG, path=str(root)).load_config()
-    config.CourseDirectory.root = str(root.resolve())
+    config = load_config(root)
     config.SandboxedExecute.seed = seed
     named = config.Autograde.get("autograde_preprocessors") or Autograde().autograde_preprocessors
     kinds = [import_item(item) if isinstance(item, str) else item for item in named]
