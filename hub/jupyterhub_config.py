@@ -43,7 +43,6 @@ c.Spawner.environment = {
     "LLM_COURSE_CACHE": str(folder / "models"),  # one copy of the model for all
     "PATH": f"{folder / 'env' / 'bin'}:/usr/local/bin:/usr/bin:/bin",
 }
-c.Spawner.mem_limit = os.environ.get("SERVING_HUB_MEMORY", "4G")  # kept by spawners that can; see hub/README.md
 
 # The built site, for everybody who can reach the Hub.
 site = here.parent / "book" / "_build" / "html"

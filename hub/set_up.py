@@ -94,13 +94,9 @@ def make_environment(target: Path, python: str, extra: str) -> None:
 def configure(folder: Path) -> None:
     """What holds for everybody: where the exchange is, and no instructor's tool in the menus."""
     jupyter = folder / "env" / "etc" / "jupyter"
-    (jupyter / "labconfig").mkdir(parents=True, exist_ok=True)
+    show_tools(jupyter, _TOOLS, _SERVERS)
     (jupyter / "nbgrader_config.py").write_text(
         f'c = get_config()\nc.Exchange.root = "{folder / "exchange"}"\nc.CourseDirectory.course_id = "{COURSE_ID}"\n'
-    )
-    (jupyter / "labconfig" / "page_config.json").write_text(json.dumps({"disabledExtensions": _TOOLS}, indent=1))
-    (jupyter / "jupyter_server_config.json").write_text(
-        json.dumps({"ServerApp": {"jpserver_extensions": _SERVERS}}, indent=1)
     )
 
 
@@ -121,28 +117,33 @@ def make_user(name: str, home: Path) -> None:
 
 
 def give_course(folder: Path, course: Path) -> None:
-    """The instructor's copy of the course, its exchange outside, and the tools that learners do not get."""
+    """The instructor's copy of the course, its exchange outside, and the tools that learners do not get.
+
+    Given once: later the home is the instructor's own, where root must not write or follow a link.
+    """
     home = folder / "homes" / INSTRUCTOR
-    target = home / "course"
-    if not target.exists():
-        target.mkdir(mode=0o700)
-        for name in ("source", "hints", "bank"):
-            if (course / name).is_dir():
-                shutil.copytree(course / name, target / name)
-        config = (course / "nbgrader_config.py").read_text()
-        config = re.sub(r"^c\.Exchange\.root = .*$", f'c.Exchange.root = "{folder / "exchange"}"', config, flags=re.M)
-        (target / "nbgrader_config.py").write_text(config)
-    own = home / ".jupyter"
-    (own / "labconfig").mkdir(parents=True, exist_ok=True)
-    (own / "labconfig" / "page_config.json").write_text(
-        json.dumps({"disabledExtensions": dict.fromkeys(_TOOLS, False)}, indent=1)
-    )
-    (own / "jupyter_server_config.json").write_text(
-        json.dumps({"ServerApp": {"jpserver_extensions": dict.fromkeys(_SERVERS, True)}}, indent=1)
-    )
+    target, own = home / "course", home / ".jupyter"
+    if target.exists():
+        return
+    target.mkdir(mode=0o700)
+    for name in ("source", "hints", "bank"):
+        if (course / name).is_dir():
+            shutil.copytree(course / name, target / name)
+    config = (course / "nbgrader_config.py").read_text()
+    config = re.sub(r"^c\.Exchange\.root = .*$", f'c.Exchange.root = "{folder / "exchange"}"', config, flags=re.M)
+    (target / "nbgrader_config.py").write_text(config)
+    show_tools(own, dict.fromkeys(_TOOLS, False), dict.fromkeys(_SERVERS, True))
     (own / "nbgrader_config.py").write_text(f'c = get_config()\nc.CourseDirectory.root = "{target}"\n')
-    for path in (home, *home.rglob("*")):
+    for path in (*target.rglob("*"), target, *own.rglob("*"), own):
         shutil.chown(path, INSTRUCTOR, INSTRUCTOR)
+
+
+def show_tools(jupyter: Path, disabled: dict[str, bool], servers: dict[str, bool]) -> None:
+    """Which extensions JupyterLab leaves out, and which of its server's extensions run, where `jupyter` is read."""
+    (jupyter / "labconfig").mkdir(parents=True, exist_ok=True)
+    (jupyter / "labconfig" / "page_config.json").write_text(json.dumps({"disabledExtensions": disabled}, indent=1))
+    server = {"ServerApp": {"jpserver_extensions": servers}}
+    (jupyter / "jupyter_server_config.json").write_text(json.dumps(server, indent=1))
 
 
 def keep_passwords(path: Path) -> None:
