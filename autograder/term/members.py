@@ -1,4 +1,4 @@
-"""Who is in the class: a roster from a CSV file, learners who join or leave in the middle of a term.
+"""The members of a class: a roster from a CSV file, learners who join or leave in the middle of a term.
 
 A learner who leaves is dropped, not deleted: grades and submissions stay, `dropped.txt` of the course has the
 learner's id, and grading, feedback, exports and statistics leave it out. Adding the learner again undoes it.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.browser
@@ -77,15 +77,21 @@ def lab(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
             server.kill()
 
 
+def opened(context: BrowserContext, address: str) -> Page:
+    """A notebook whose kernel is ready and whose first cell is chosen, without the tabs of the tests before."""
+    page = context.new_page()
+    page.goto(f"{address}?reset")
+    page.get_by_text("| Idle").wait_for(timeout=150_000)
+    page.locator(".jp-CodeCell").first.click()
+    return page
+
+
 def test_the_first_figure_shows_within_3_seconds_of_running_its_cell_and_its_slider_reaches_the_kernel(
     lab: str,
     browser: Browser,
 ) -> None:
     with browser.new_context(viewport={"width": 1200, "height": 1800}) as context:
-        page = context.new_page()
-        page.goto(f"{lab}/lab/tree/figures.ipynb?reset")  # without the tabs of the tests before
-        page.get_by_text("| Idle").wait_for(timeout=150_000)
-        page.locator(".jp-CodeCell").first.click()
+        page = opened(context, f"{lab}/lab/tree/figures.ipynb")
 
         start = time.perf_counter()
         page.keyboard.press("Shift+Enter")
@@ -119,10 +125,7 @@ Because it **is** so.
 
 def test_a_commit_opens_the_explanation_in_the_markdown_cell_below(lab: str, browser: Browser) -> None:
     with browser.new_context(viewport={"width": 1200, "height": 1200}) as context:
-        page = context.new_page()
-        page.goto(f"{lab}/lab/tree/lesson.ipynb?reset")  # without the tabs of the tests before
-        page.get_by_text("| Idle").wait_for(timeout=150_000)
-        page.locator(".jp-CodeCell").first.click()
+        page = opened(context, f"{lab}/lab/tree/lesson.ipynb")
         page.keyboard.press("Shift+Enter")
         box = page.get_by_label("Your answer in heads")
         box.wait_for(timeout=60_000)
@@ -143,10 +146,7 @@ def test_a_saved_notebook_shows_living_figures_after_its_kernel_was_restarted_an
     folder: Path,
 ) -> None:
     with browser.new_context(viewport={"width": 1200, "height": 1800}) as context:
-        page = context.new_page()
-        page.goto(f"{lab}/lab/tree/saved.ipynb?reset")  # without the tabs of the tests before
-        page.get_by_text("| Idle").wait_for(timeout=150_000)
-        page.locator(".jp-CodeCell").first.click()
+        page = opened(context, f"{lab}/lab/tree/saved.ipynb")
         page.keyboard.press("Shift+Enter")
         page.keyboard.press("Shift+Enter")
         expect(page.get_by_text("Roofline explorer")).to_be_visible(timeout=60_000)

@@ -1,4 +1,4 @@
-"""Whatever else a machine does, the same class gets the same scores, comments and pages."""
+"""The same class gets the same scores, comments and pages on a machine that is busy with other work."""
 
 from __future__ import annotations
 

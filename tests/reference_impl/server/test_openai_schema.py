@@ -1,4 +1,4 @@
-"""Whatever request OpenAI's published schema allows, the server answers it or refuses it in words; it never fails."""
+"""The server answers every request that OpenAI's schema allows, or refuses it in words; it never fails."""
 
 from __future__ import annotations
 
